@@ -1,0 +1,50 @@
+/* Captures: the one place that begins and ends them and that makes and launches graphs.
+ * Only with CUDA. Graphs are passed as void *: cudaGraph_t, cudaGraphExec_t. */
+#ifndef GX_CAPTURE_H
+#define GX_CAPTURE_H
+
+#include "device.h"
+
+typedef gx_status gx_record_fn(void *user, gx_error *err);
+
+/* Captures what `record` enqueues on the device's lanes, lane 0 first and last, into a
+ * new graph. Whatever `record` says the capture is ended; on failure there is no graph,
+ * and the device's streams can be used as before. */
+gx_status gx_record(gx_device *device, gx_record_fn *record, void *user, void **graph,
+                    gx_error *err) GX_MUST_CHECK;
+
+/* Nodes of the graph that is being captured. Legal in a capture, and only there. */
+gx_status gx_record_count(gx_device *device, size_t *n_nodes,
+                          gx_error *err) GX_MUST_CHECK;
+
+/* What the nodes of a graph are. A captured event leaves an edge and no node. */
+typedef struct gx_node_counts {
+    size_t kernels, copies, fills;
+    size_t host_copies; /* of the copies those that read or write host memory */
+    size_t memory;      /* allocations and frees */
+    size_t host;        /* host functions */
+    size_t other;
+    size_t first_refused; /* index of the first that no program of ours may hold */
+    bool refused;
+} gx_node_counts;
+
+/* Of the graph under capture (`graph` NULL; copies are then not looked into) or of one
+ * that is done. */
+gx_status gx_graph_nodes(gx_device *device, void *graph, gx_node_counts *counts,
+                         gx_error *err) GX_MUST_CHECK;
+gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges,
+                                      gx_error *err) GX_MUST_CHECK;
+
+/* Instantiates and uploads, each once and timed; waits for the upload. */
+typedef struct gx_graph_cost {
+    double instantiate_s, upload_s;
+} gx_graph_cost;
+gx_status gx_graph_start(gx_device *device, void *graph, void **graph_exec,
+                         gx_graph_cost *cost, gx_error *err) GX_MUST_CHECK;
+/* Launches on lane 0's stream: one call of the driver and nothing else. */
+gx_status gx_graph_submit(const gx_device *device, void *graph_exec,
+                          gx_error *err) GX_MUST_CHECK;
+/* Frees both; NULL is allowed. */
+void gx_graph_end(void *graph, void *graph_exec);
+
+#endif

@@ -1,0 +1,210 @@
+/* Captures: begin, record, end, look at what was captured, instantiate, launch. */
+#include "capture.h"
+
+#include <stdlib.h>
+
+#include "capture_gate.h"
+#include "cuda_compat.h"
+#include "exec_model.h"
+#include "launch.h"
+
+/* A call through cuda_compat.h, under the name that a reader knows it by. */
+#define COMPAT(name, call, err) \
+    gx_check_cuda((int)(call), name, __FILE__, __LINE__, (err))
+
+gx_status gx_record(gx_device *device, gx_record_fn *record, void *user, void **graph,
+                    gx_error *err)
+{
+    const cudaStream_t stream = device->stream;
+    cudaGraph_t captured = NULL;
+
+    *graph = NULL;
+    GX_TRY(
+        GX_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), err));
+    device->capturing = true;
+    gx_status st = record(user, err);
+    /* Until the capture ends the stream can do nothing else, so end it whatever record()
+     * said, and keep whichever failure came first. */
+    st = gx_first(st, GX_CUDA(cudaStreamEndCapture(stream, &captured), err));
+    device->capturing = false;
+    if (st == GX_OK && !captured)
+        st = GX_FAIL(err, GX_ERR_CAPTURE, "the capture ended without a graph");
+    if (st != GX_OK && captured)
+        (void)GX_CUDA(cudaGraphDestroy(captured), NULL);
+    if (st == GX_OK)
+        *graph = captured;
+    return st;
+}
+
+static gx_status graph_under_capture(gx_device *device, cudaGraph_t *graph, gx_error *err)
+{
+    GX_TRY(COMPAT("cudaStreamGetCaptureInfo",
+                  gx_compat_capture_graph(device->stream, graph), err));
+    if (!*graph)
+        return GX_FAIL(err, GX_ERR_CAPTURE, "the capture was invalidated");
+    return GX_OK;
+}
+
+gx_status gx_record_count(gx_device *device, size_t *n_nodes, gx_error *err)
+{
+    cudaGraph_t graph = NULL;
+
+    *n_nodes = 0;
+    GX_TRY(graph_under_capture(device, &graph, err));
+    return GX_CUDA(cudaGraphGetNodes(graph, NULL, n_nodes), err);
+}
+
+static gx_status is_on_device(const void *address, bool *on_device, gx_error *err)
+{
+    struct cudaPointerAttributes attributes;
+
+    GX_TRY(GX_CUDA(cudaPointerGetAttributes(&attributes, address), err));
+    *on_device = attributes.type == cudaMemoryTypeDevice;
+    return GX_OK;
+}
+
+/* A copy that touches host memory would read or write that address at each replay. */
+static gx_status copy_is_inside(cudaGraphNode_t node, bool *inside, gx_error *err)
+{
+    struct cudaMemcpy3DParms copy;
+
+    GX_TRY(GX_CUDA(cudaGraphMemcpyNodeGetParams(node, &copy), err));
+    *inside = copy.kind == cudaMemcpyDeviceToDevice;
+    if (copy.kind != cudaMemcpyDefault) /* else the addresses tell */
+        return GX_OK;
+    GX_TRY(is_on_device(copy.srcPtr.ptr, inside, err));
+    return *inside ? is_on_device(copy.dstPtr.ptr, inside, err) : GX_OK;
+}
+
+static gx_status count_node(cudaGraphNode_t node, bool look_into, gx_node_counts *counts,
+                            bool *allowed, gx_error *err)
+{
+    enum cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+
+    *allowed = true;
+    GX_TRY(GX_CUDA(cudaGraphNodeGetType(node, &type), err));
+    switch (type) {
+    case cudaGraphNodeTypeKernel:
+        counts->kernels++;
+        return GX_OK;
+    case cudaGraphNodeTypeMemset:
+        counts->fills++;
+        return GX_OK;
+    case cudaGraphNodeTypeMemcpy:
+        counts->copies++;
+        if (look_into)
+            GX_TRY(copy_is_inside(node, allowed, err));
+        counts->host_copies += !*allowed;
+        return GX_OK;
+    case cudaGraphNodeTypeMemAlloc:
+    case cudaGraphNodeTypeMemFree:
+        counts->memory++;
+        break;
+    case cudaGraphNodeTypeHost:
+        counts->host++;
+        break;
+    default:
+        counts->other++;
+        break;
+    }
+    *allowed = false;
+    return GX_OK;
+}
+
+static gx_status list_nodes(cudaGraph_t graph, cudaGraphNode_t **nodes, size_t *n_nodes,
+                            gx_error *err)
+{
+    *nodes = NULL;
+    *n_nodes = 0;
+    GX_TRY(GX_CUDA(cudaGraphGetNodes(graph, NULL, n_nodes), err));
+    if (*n_nodes == 0)
+        return GX_OK;
+    *nodes = calloc(*n_nodes, sizeof(**nodes));
+    if (!*nodes)
+        return GX_FAIL(err, GX_ERR_MEMORY, "no memory to list %zu graph nodes", *n_nodes);
+    return GX_CUDA(cudaGraphGetNodes(graph, *nodes, n_nodes), err);
+}
+
+gx_status gx_graph_nodes(gx_device *device, void *graph, gx_node_counts *counts,
+                         gx_error *err)
+{
+    const bool done = graph != NULL;
+    cudaGraph_t looked_at = graph;
+    cudaGraphNode_t *nodes = NULL;
+    size_t n_nodes = 0;
+
+    *counts = (gx_node_counts){ .refused = false };
+    if (!done)
+        GX_TRY(graph_under_capture(device, &looked_at, err));
+    gx_status st = list_nodes(looked_at, &nodes, &n_nodes, err);
+    for (size_t i = 0; i < n_nodes && st == GX_OK; i++) {
+        bool allowed;
+
+        st = count_node(nodes[i], done, counts, &allowed, err);
+        if (st == GX_OK && !allowed && !counts->refused) {
+            counts->refused = true;
+            counts->first_refused = i;
+        }
+    }
+    free(nodes);
+    return st;
+}
+
+gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges, gx_error *err)
+{
+    size_t n = 0;
+
+    *n_edges = 0;
+    GX_TRY(COMPAT("cudaGraphGetEdges", gx_compat_graph_edges(graph, NULL, NULL, NULL, &n),
+                  err));
+    if (n == 0)
+        return GX_OK;
+    cudaGraphNode_t *ends = calloc(2 * n, sizeof(*ends));
+    cudaGraphEdgeData *data = calloc(n, sizeof(*data));
+    gx_status st = GX_OK;
+    if (!ends || !data)
+        st = GX_FAIL(err, GX_ERR_MEMORY, "no memory to list %zu graph edges", n);
+    if (st == GX_OK)
+        st = COMPAT("cudaGraphGetEdges",
+                    gx_compat_graph_edges(graph, ends, ends + n, data, &n), err);
+    for (size_t i = 0; i < n && st == GX_OK; i++)
+        *n_edges += data[i].type == cudaGraphDependencyTypeProgrammatic;
+    free(data);
+    free(ends);
+    return st;
+}
+
+gx_status gx_graph_start(gx_device *device, void *graph, void **graph_exec,
+                         gx_graph_cost *cost, gx_error *err)
+{
+    cudaGraphExec_t made = NULL;
+    const double begin = gx_exec_clock();
+
+    *graph_exec = NULL;
+    GX_TRY(COMPAT("cudaGraphInstantiate", gx_compat_instantiate(&made, graph), err));
+    const double instantiated = gx_exec_clock();
+    gx_status st = GX_CUDA(cudaGraphUpload(made, device->stream), err);
+    if (st == GX_OK)
+        st = GX_CUDA(cudaStreamSynchronize(device->stream), err);
+    if (st != GX_OK) {
+        (void)GX_CUDA(cudaGraphExecDestroy(made), NULL);
+        return st;
+    }
+    cost->instantiate_s = instantiated - begin;
+    cost->upload_s = gx_exec_clock() - instantiated;
+    *graph_exec = made;
+    return GX_OK;
+}
+
+gx_status gx_graph_submit(const gx_device *device, void *graph_exec, gx_error *err)
+{
+    return GX_CUDA(cudaGraphLaunch(graph_exec, device->stream), err);
+}
+
+void gx_graph_end(void *graph, void *graph_exec)
+{
+    if (graph_exec)
+        (void)GX_CUDA(cudaGraphExecDestroy(graph_exec), NULL);
+    if (graph)
+        (void)GX_CUDA(cudaGraphDestroy(graph), NULL);
+}

@@ -1,0 +1,191 @@
+/* What a program needs of CUDA: events, and pinned memory on the way in and out. */
+#include "exec_cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture.h"
+#include "launch.h"
+
+/* --- events --- */
+
+/* `flags` cudaEventDisableTiming for order alone, which costs less. */
+static gx_status make_event(void **event, unsigned flags, gx_error *err)
+{
+    cudaEvent_t made = NULL;
+
+    GX_TRY(GX_CUDA(cudaEventCreateWithFlags(&made, flags), err));
+    *event = made;
+    return GX_OK;
+}
+
+static void destroy_event(void **event)
+{
+    if (*event)
+        (void)GX_CUDA(cudaEventDestroy(*event), NULL);
+    *event = NULL;
+}
+
+static bool uses_lane_1(const gx_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_units; i++)
+        if (plan->units[i].lane == 1)
+            return true;
+    return false;
+}
+
+/* An event that a capture has used cannot be asked or timed afterwards, so those of the
+ * lanes, of the staging and of the timing are never the same. */
+gx_status gx_exec_cuda_open(gx_exec *exec, gx_error *err)
+{
+    const gx_plan *plan = exec->plan;
+
+    for (size_t i = 0; i < plan->n_units; i++)
+        if (plan->units[i].signals)
+            GX_TRY(make_event(&exec->units[i].event, cudaEventDisableTiming, err));
+    if (uses_lane_1(plan)) {
+        GX_TRY(make_event(&exec->fork_event, cudaEventDisableTiming, err));
+        GX_TRY(make_event(&exec->join_event, cudaEventDisableTiming, err));
+    }
+    for (int i = 0; i < GX_N_STAGING; i++)
+        GX_TRY(make_event(&exec->staging[i].event, cudaEventDisableTiming, err));
+    GX_TRY(make_event(&exec->time_begin, cudaEventDefault, err));
+    return make_event(&exec->time_end, cudaEventDefault, err);
+}
+
+static void free_pinned(void *memory)
+{
+    if (memory)
+        (void)GX_CUDA(cudaFreeHost(memory), NULL);
+}
+
+void gx_exec_cuda_close(gx_exec *exec)
+{
+    for (gx_fetch *fetch = exec->fetches; fetch;) {
+        gx_fetch *next = fetch->next;
+
+        free_pinned(fetch->memory);
+        free(fetch);
+        fetch = next;
+    }
+    exec->fetches = NULL;
+    for (int i = 0; i < GX_N_STAGING; i++) {
+        free_pinned(exec->staging[i].memory);
+        exec->staging[i].memory = NULL;
+        destroy_event(&exec->staging[i].event);
+    }
+    destroy_event(&exec->time_begin);
+    destroy_event(&exec->time_end);
+    destroy_event(&exec->fork_event);
+    destroy_event(&exec->join_event);
+    for (size_t i = 0; exec->units && i < exec->plan->n_units; i++)
+        destroy_event(&exec->units[i].event);
+}
+
+/* --- on the way in --- */
+
+gx_status gx_exec_cuda_stage(gx_exec *exec, size_t bytes, gx_staging **staging,
+                             gx_error *err)
+{
+    gx_staging *slot = &exec->staging[exec->next_staging];
+
+    *staging = NULL;
+    if (slot->in_use) {
+        GX_TRY(GX_CUDA(cudaEventSynchronize(slot->event), err));
+        slot->in_use = false;
+    }
+    if (slot->bytes < bytes) {
+        free_pinned(slot->memory);
+        slot->memory = NULL;
+        slot->bytes = 0;
+        GX_TRY(GX_CUDA(cudaMallocHost(&slot->memory, bytes), err));
+        slot->bytes = bytes;
+    }
+    exec->next_staging = (exec->next_staging + 1) % GX_N_STAGING;
+    *staging = slot;
+    return GX_OK;
+}
+
+gx_status gx_exec_cuda_send(gx_exec *exec, gx_staging *staging, void *to, size_t bytes,
+                            gx_error *err)
+{
+    const cudaStream_t stream = exec->device->stream;
+
+    GX_TRY(GX_CUDA(
+        cudaMemcpyAsync(to, staging->memory, bytes, cudaMemcpyHostToDevice, stream),
+        err));
+    gx_status st = GX_CUDA(cudaEventRecord(staging->event, stream), err);
+    /* Without the event nothing says when the memory is free again. */
+    if (st != GX_OK)
+        return gx_first(st, GX_CUDA(cudaStreamSynchronize(stream), err));
+    staging->in_use = true;
+    return GX_OK;
+}
+
+/* --- on the way out --- */
+
+static gx_status new_fetch(gx_exec *exec, size_t bytes, gx_fetch **fetch, gx_error *err)
+{
+    gx_fetch *made = calloc(1, sizeof *made);
+
+    *fetch = NULL;
+    if (!made)
+        return GX_FAIL(err, GX_ERR_MEMORY, "no memory for a fetch");
+    const gx_status st = GX_CUDA(cudaMallocHost(&made->memory, bytes), err);
+    if (st != GX_OK) {
+        free(made);
+        return st;
+    }
+    made->capacity = bytes;
+    made->next = exec->fetches;
+    exec->fetches = made;
+    *fetch = made;
+    return GX_OK;
+}
+
+gx_status gx_exec_cuda_fetch(gx_exec *exec, void *to, const void *from, size_t bytes,
+                             gx_error *err)
+{
+    gx_fetch *fetch = exec->fetches;
+
+    while (fetch && (fetch->bytes > 0 || fetch->capacity < bytes))
+        fetch = fetch->next;
+    if (!fetch)
+        GX_TRY(new_fetch(exec, bytes, &fetch, err));
+    GX_TRY(GX_CUDA(cudaMemcpyAsync(fetch->memory, from, bytes, cudaMemcpyDeviceToHost,
+                                   exec->device->stream),
+                   err));
+    fetch->to = to;
+    fetch->bytes = bytes;
+    return GX_OK;
+}
+
+gx_status gx_exec_cuda_deliver(gx_exec *exec, gx_error *err)
+{
+    const gx_status st = GX_CUDA(cudaStreamSynchronize(exec->device->stream), err);
+
+    for (gx_fetch *fetch = exec->fetches; fetch; fetch = fetch->next) {
+        if (st == GX_OK && fetch->bytes > 0)
+            memcpy(fetch->to, fetch->memory, fetch->bytes);
+        fetch->bytes = 0;
+    }
+    return st;
+}
+
+/* --- timing --- */
+
+gx_status gx_exec_cuda_mark(gx_exec *exec, bool end, gx_error *err)
+{
+    const cudaEvent_t event = end ? exec->time_end : exec->time_begin;
+
+    return GX_CUDA(cudaEventRecord(event, exec->device->stream), err);
+}
+
+gx_status gx_exec_cuda_elapsed(gx_exec *exec, double *seconds, gx_error *err)
+{
+    float ms = 0;
+
+    GX_TRY(GX_CUDA(cudaEventElapsedTime(&ms, exec->time_begin, exec->time_end), err));
+    *seconds = 1e-3 * (double)ms;
+    return GX_OK;
+}

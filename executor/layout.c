@@ -1,0 +1,301 @@
+/* Order: which lane a unit runs on, and what it has to wait for. */
+#include "layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_elided(const gx_unit *unit, int32_t node, int arg)
+{
+    return unit->elided && unit->elided[(node - unit->first_node) * GX_MAX_ARGS + arg];
+}
+
+/* Whether an earlier node of the unit makes value `id` without storing it. */
+static bool reads_elided(const gx_graph *graph, const gx_unit *unit, int32_t node,
+                         int32_t id)
+{
+    const int32_t producer = graph->values[id].producer;
+
+    if (!unit->elided || producer < unit->first_node || producer >= node)
+        return false;
+    for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
+        if (is_elided(unit, producer, arg) && graph->nodes[producer].arg[arg] == id)
+            return true;
+    }
+    return false;
+}
+
+void gx_layout_accesses(const gx_plan *plan, int32_t u, gx_access_fn *access, void *user)
+{
+    const gx_graph *graph = plan->graph;
+    const gx_unit *unit = &plan->units[u];
+
+    for (int32_t i = unit->first_node; i < unit->first_node + unit->n_nodes; i++) {
+        const gx_node *node = &graph->nodes[i];
+        int arg = -1;
+
+        for (const gx_field *field = node->op->fields; field->name; field++) {
+            if (field->kind != GX_FIELD_IN && field->kind != GX_FIELD_INOUT &&
+                field->kind != GX_FIELD_OUT)
+                continue;
+            arg++;
+            const int32_t id = node->arg[arg];
+
+            if (id < 0)
+                continue;
+            if (field->kind == GX_FIELD_OUT ? is_elided(unit, i, arg)
+                                            : reads_elided(graph, unit, i, id))
+                continue;
+            access(user, u, id, field->kind != GX_FIELD_OUT, field->kind != GX_FIELD_IN);
+        }
+    }
+}
+
+/* --- lanes --- */
+
+typedef struct lanes {
+    const gx_plan *plan;
+    bool *on_path;       /* by value: forward or backward goes on from it */
+    int8_t *lane;        /* by value: of the unit that wrote it; -1: not written yet */
+    bool writes_on_path; /* of the unit at hand */
+    int n_gradients, n_elsewhere;
+} lanes;
+
+static void see_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    lanes *l = user;
+
+    (void)unit;
+    (void)reads;
+    l->writes_on_path |= writes && l->on_path[value];
+}
+
+static void extend_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    lanes *l = user;
+
+    (void)unit;
+    (void)writes;
+    if (reads)
+        l->on_path[value] = true;
+}
+
+static void see_writers(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    lanes *l = user;
+
+    (void)unit;
+    (void)writes;
+    if (!reads || l->plan->graph->values[value].kind != GX_VALUE_TEMP)
+        return;
+    if (l->lane[value] == 1)
+        l->n_gradients++;
+    else
+        l->n_elsewhere++;
+}
+
+static void note_writer(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    lanes *l = user;
+
+    (void)reads;
+    if (writes)
+        l->lane[value] = (int8_t)l->plan->units[unit].lane;
+}
+
+/* A unit that only adds up, as where a weight is used twice. */
+static bool is_sum(const gx_plan *plan, const gx_unit *unit)
+{
+    for (int32_t i = 0; i < unit->n_nodes; i++) {
+        if (!plan->graph->nodes[unit->first_node + i].op->sum)
+            return false;
+    }
+    return true;
+}
+
+/* A backward unit goes to lane 1 when the backward pass does not go on from it: weight
+ * gradients, and sums of such. An optimizer unit follows when all that it reads comes from
+ * there. */
+static int assign_lanes(gx_plan *plan, lanes *l)
+{
+    int n_lanes = 1;
+
+    for (int32_t u = (int32_t)plan->n_units - 1; u >= 0; u--) {
+        gx_unit *unit = &plan->units[u];
+
+        l->writes_on_path = false;
+        gx_layout_accesses(plan, u, see_path, l);
+        unit->lane = unit->phase == GX_PHASE_BACKWARD && !l->writes_on_path;
+        if (unit->phase <= GX_PHASE_BACKWARD && !(unit->lane == 1 && is_sum(plan, unit)))
+            gx_layout_accesses(plan, u, extend_path, l);
+    }
+    for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
+        gx_unit *unit = &plan->units[u];
+
+        if (unit->phase == GX_PHASE_OPTIMIZER) {
+            l->n_gradients = 0;
+            l->n_elsewhere = 0;
+            gx_layout_accesses(plan, u, see_writers, l);
+            unit->lane = l->n_gradients > 0 && l->n_elsewhere == 0;
+        }
+        gx_layout_accesses(plan, u, note_writer, l);
+        if (unit->lane == 1)
+            n_lanes = 2;
+    }
+    return n_lanes;
+}
+
+static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
+{
+    const size_t n = plan->graph->n_values + 1;
+    lanes l = { .plan = plan };
+    gx_status st = GX_OK;
+
+    for (size_t u = 0; u < plan->n_units; u++)
+        plan->units[u].lane = 0;
+    plan->n_lanes = 1;
+    if (n_lanes == 1)
+        return GX_OK;
+    l.on_path = calloc(n, sizeof *l.on_path);
+    l.lane = malloc(n * sizeof *l.lane);
+    if (!l.on_path || !l.lane) {
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
+    } else {
+        memset(l.lane, -1, n * sizeof *l.lane);
+        plan->n_lanes = assign_lanes(plan, &l);
+    }
+    free(l.lane);
+    free(l.on_path);
+    return st;
+}
+
+/* --- waits --- */
+
+/* What has touched a value so far. */
+typedef struct touched {
+    int32_t writer;               /* the last unit that wrote it; -1: none */
+    int32_t reader[GX_MAX_LANES]; /* the last of each lane that has read it since */
+} touched;
+
+typedef struct waits {
+    const gx_plan *plan;
+    touched *by_value;
+    int32_t needed;                  /* the last unit of the other lane to wait for */
+    int32_t full_edge[GX_MAX_LANES]; /* the last unit that started behind everything */
+    bool reads_fresh; /* reads a lasting tensor that was written since the last full edge
+                       */
+} waits;
+
+static void need(waits *w, int32_t unit, int32_t before)
+{
+    if (before >= 0 && w->plan->units[before].lane != w->plan->units[unit].lane &&
+        before > w->needed)
+        w->needed = before;
+}
+
+static void find_needed(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    waits *w = user;
+    const touched *t = &w->by_value[value];
+    const int lane = w->plan->units[unit].lane;
+
+    need(w, unit, t->writer);
+    if (writes) {
+        for (int i = 0; i < GX_MAX_LANES; i++)
+            need(w, unit, t->reader[i]);
+    }
+    if (reads && w->plan->graph->values[value].kind != GX_VALUE_TEMP &&
+        t->writer >= w->full_edge[lane])
+        w->reads_fresh = true;
+}
+
+static void note_access(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    waits *w = user;
+    touched *t = &w->by_value[value];
+
+    if (reads)
+        t->reader[w->plan->units[unit].lane] = unit;
+    if (writes) {
+        t->writer = unit;
+        for (int i = 0; i < GX_MAX_LANES; i++)
+            t->reader[i] = -1;
+    }
+}
+
+static gx_status wait_for(gx_plan *plan, gx_unit *unit, int32_t before, gx_error *err)
+{
+    unit->waits = gx_arena_alloc(plan->arena, sizeof *unit->waits);
+    if (!unit->waits)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
+    unit->waits[0] = before;
+    unit->n_waits = 1;
+    plan->units[before].signals = true;
+    return GX_OK;
+}
+
+/* A lane runs in order, so of the units of the other lane only the last one needed
+ * counts, and only when this lane has not waited for it or a later one before. */
+static gx_status order_units(gx_plan *plan, gx_order *order, waits *w, gx_error *err)
+{
+    int32_t seen[GX_MAX_LANES] = { -1, -1 };
+    bool started[GX_MAX_LANES] = { false, false };
+
+    for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
+        gx_unit *unit = &plan->units[u];
+        const int lane = unit->lane;
+
+        w->needed = -1;
+        w->reads_fresh = false;
+        gx_layout_accesses(plan, u, find_needed, w);
+        if (w->needed > seen[lane]) {
+            GX_TRY(wait_for(plan, unit, w->needed, err));
+            seen[lane] = w->needed;
+        }
+        unit->programmatic_first = started[lane] && unit->n_waits == 0 && !w->reads_fresh;
+        if (!unit->programmatic_first)
+            w->full_edge[lane] = u;
+        started[lane] = true;
+        order->seen[u] = seen[lane];
+        gx_layout_accesses(plan, u, note_access, w);
+    }
+    return GX_OK;
+}
+
+static gx_status find_waits(gx_plan *plan, gx_order *order, gx_error *err)
+{
+    const size_t n = plan->graph->n_values + 1;
+    waits w = { .plan = plan };
+    gx_status st;
+
+    for (size_t u = 0; u < plan->n_units; u++) {
+        plan->units[u].waits = NULL;
+        plan->units[u].n_waits = 0;
+        plan->units[u].signals = false;
+    }
+    w.by_value = malloc(n * sizeof *w.by_value);
+    if (!w.by_value)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
+    for (size_t i = 0; i < n; i++)
+        w.by_value[i] = (touched){ .writer = -1, .reader = { -1, -1 } };
+    st = order_units(plan, order, &w, err);
+    free(w.by_value);
+    return st;
+}
+
+gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
+                    gx_error *err)
+{
+    gx_order order = { .plan = plan };
+    gx_status st;
+
+    order.seen = malloc((plan->n_units + 1) * sizeof *order.seen);
+    if (!order.seen)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
+    st = find_lanes(plan, n_lanes, err);
+    if (st == GX_OK)
+        st = find_waits(plan, &order, err);
+    if (st == GX_OK)
+        st = gx_layout_memory(plan, &order, reuse, element_bytes, err);
+    free(order.seen);
+    return st;
+}

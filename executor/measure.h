@@ -1,0 +1,25 @@
+/* Measuring on the device, for selection. Empty without CUDA: never called then. */
+#ifndef GX_MEASURE_H
+#define GX_MEASURE_H
+
+#include "device.h"
+#include "plan.h"
+
+/* Median device time in us of one launch of the group by this alternative, as a chain of
+ * copies in a small graph; *n_nodes gets the graph nodes that one launch adds. The group is
+ * bound to device memory and prepared. */
+gx_status gx_measure_group(gx_device *device, const gx_group *group,
+                           const gx_alternative *alternative, const gx_prepared *prepared,
+                           void *workspace, double *us, int *n_nodes,
+                           gx_error *err) GX_MUST_CHECK;
+
+/* Launches the group once and waits. */
+gx_status gx_run_group(gx_device *device, const gx_group *group,
+                       const gx_alternative *alternative, const gx_prepared *prepared,
+                       void *workspace, gx_error *err) GX_MUST_CHECK;
+
+/* Median steady device time in us of the whole step of a laid-out plan as a graph, on a
+ * state of its own that is freed again. */
+gx_status gx_measure_plan(const gx_plan *plan, double *us, gx_error *err) GX_MUST_CHECK;
+
+#endif

@@ -1,0 +1,241 @@
+/* Making a plan: device, selection, layout, and how the whole step runs best. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "select.h"
+
+double gx_plan_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* --- options --- */
+
+static gx_status check_force(const char *force, gx_error *err)
+{
+    enum { MAX_NAMES = 256 };
+    const char *names[MAX_NAMES];
+    const char *nearest;
+    size_t n = 0;
+
+    for (; n < MAX_NAMES && gx_alternative_at(n); n++) {
+        names[n] = gx_alternative_at(n)->name;
+        if (strcmp(names[n], force) == 0)
+            return GX_OK;
+    }
+    nearest = gx_nearest(force, names, n);
+    return GX_FAIL(err, GX_ERR_ARGUMENT, "no alternative is named '%s'%s%s%s", force,
+                   nearest ? "; the nearest is '" : "", nearest ? nearest : "",
+                   nearest ? "'" : "");
+}
+
+static gx_status check_options(const gx_graph *graph, const gx_plan_options *options,
+                               gx_error *err)
+{
+    if (!graph->finished)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "the graph is not finished");
+    if (options->device < GX_CPU)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no device %d", options->device);
+    if (options->lanes < 0 || options->lanes > GX_MAX_LANES)
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "lanes: %d, expected 0 (as measured), 1 or 2", options->lanes);
+    if (options->device == GX_CPU) {
+        if (options->force || options->lanes > 1 || options->programmatic == GX_ON)
+            return GX_FAIL(err, GX_ERR_ARGUMENT,
+                           "%s means something on a GPU alone; the plan is for the CPU",
+                           options->force       ? "forcing an alternative"
+                           : options->lanes > 1 ? "a second lane"
+                                                : "programmatic launch");
+        return GX_OK;
+    }
+    return options->force ? check_force(options->force, err) : GX_OK;
+}
+
+/* A pinned plan is obeyed, so what it says otherwise cannot be asked for as well. */
+static gx_status check_pinned(const gx_plan *plan, const gx_plan_options *options,
+                              gx_error *err)
+{
+    const char *what = NULL;
+
+    if (options->force)
+        what = "an alternative is forced";
+    else if (options->unfused != plan->unfused)
+        what = options->unfused ? "an unfused plan is asked for"
+                                : "a fused plan is asked for";
+    else if (options->lanes > 0 && options->lanes < plan->n_lanes)
+        what = "fewer lanes are asked for";
+    else if (options->programmatic == GX_ON && !plan->programmatic)
+        what = "programmatic launch is asked for";
+    else if (options->programmatic == GX_OFF && plan->programmatic)
+        what = "programmatic launch is switched off";
+    if (!what)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_ARGUMENT,
+                   "%s: the plan file says otherwise than the call: %s",
+                   options->pin_file, what);
+}
+
+#if !GX_HAVE_CUDA
+
+static gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
+                              const gx_device_info *device, gx_error *err)
+{
+    (void)plan;
+    (void)device;
+    return GX_FAIL(err, GX_ERR_NO_DEVICE, "device %d: this gexec was built without CUDA",
+                   options->device);
+}
+
+#endif
+
+/* --- create --- */
+
+static gx_status plan_cpu(gx_plan *plan, const gx_plan_options *options, gx_error *err)
+{
+    const double start = gx_plan_clock();
+
+    GX_TRY(gx_select_reference(plan, err));
+    plan->info.select_s = gx_plan_clock() - start;
+    GX_TRY(gx_layout(plan, 1, !options->reuse_off, sizeof(double), err));
+    plan->info.layout_s = gx_plan_clock() - start - plan->info.select_s;
+    return GX_OK;
+}
+
+static gx_status plan_pinned(gx_plan *plan, const gx_plan_options *options,
+                             const gx_device_info *device, gx_error *err)
+{
+    const size_t element_bytes = options->device == GX_CPU ? sizeof(double) : 0;
+    const double start = gx_plan_clock();
+
+    GX_TRY(gx_plan_file_read(plan, options->pin_file, device, err));
+    GX_TRY(check_pinned(plan, options, err));
+    plan->info.select_s = gx_plan_clock() - start;
+    GX_TRY(gx_layout(plan, plan->n_lanes, !options->reuse_off, element_bytes, err));
+    plan->info.layout_s = gx_plan_clock() - start - plan->info.select_s;
+    return GX_OK;
+}
+
+static gx_status build(gx_plan *plan, const gx_plan_options *options, gx_error *err)
+{
+    const bool pinned = options->pin_file && access(options->pin_file, F_OK) == 0;
+    gx_device_info device;
+
+    plan->unfused = options->unfused;
+    GX_TRY(gx_device_info_get(options->device, &device, err));
+    if (pinned)
+        return plan_pinned(plan, options, &device, err);
+    if (options->device == GX_CPU)
+        GX_TRY(plan_cpu(plan, options, err));
+    else
+        GX_TRY(gx_plan_cuda(plan, options, &device, err));
+    return options->pin_file ? gx_plan_write(plan, options->pin_file, err) : GX_OK;
+}
+
+gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
+                         gx_plan **plan, gx_error *err)
+{
+    const gx_plan_options usual = { .device = gx_has_cuda() ? 0 : GX_CPU };
+    gx_plan *made;
+    gx_status st;
+
+    gx_error_clear(err);
+    *plan = NULL;
+    if (!options)
+        options = &usual;
+    GX_TRY(check_options(graph, options, err));
+    made = calloc(1, sizeof *made);
+    if (!made)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a plan");
+    made->graph = graph;
+    made->device = options->device;
+    made->n_lanes = 1;
+    for (int i = 0; i < 2; i++) {
+        made->info.lane_us[i] = -1;
+        made->info.programmatic_us[i] = -1;
+    }
+    made->arena = gx_arena_create();
+    if (!made->arena)
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a plan");
+    else
+        st = build(made, options, err);
+    if (st != GX_OK) {
+        gx_plan_free(made);
+        return st;
+    }
+    *plan = made;
+    return GX_OK;
+}
+
+void gx_plan_free(gx_plan *plan)
+{
+    if (!plan)
+        return;
+    gx_arena_free(plan->arena);
+    free(plan);
+}
+
+/* --- inspection --- */
+
+size_t gx_plan_unit_count(const gx_plan *plan)
+{
+    return plan->n_units;
+}
+
+gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
+{
+    if (i >= plan->n_units)
+        return (gx_unit_info){ .measured_us = -1 };
+    const gx_unit *unit = &plan->units[i];
+
+    return (gx_unit_info){
+        .first_node = (size_t)unit->first_node,
+        .n_nodes = (size_t)unit->n_nodes,
+        .alternative = unit->alternative ? unit->alternative->name : "reference",
+        .lane = unit->lane,
+        .phase = unit->phase,
+        .measured_us = unit->us,
+        .workspace_bytes = unit->workspace_bytes,
+        .n_rejected = unit->n_rejected,
+    };
+}
+
+gx_rejected_info gx_plan_rejected(const gx_plan *plan, size_t unit, size_t i)
+{
+    if (unit >= plan->n_units || i >= plan->units[unit].n_rejected)
+        return (gx_rejected_info){ .alternative = "", .measured_us = -1, .reason = "" };
+    const gx_rejected *rejected = &plan->units[unit].rejected[i];
+
+    return (gx_rejected_info){
+        .alternative = rejected->alternative,
+        .measured_us = rejected->us,
+        .reason = rejected->reason,
+    };
+}
+
+gx_plan_info gx_plan_info_get(const gx_plan *plan)
+{
+    gx_plan_info info = plan->info;
+
+    info.device = plan->device;
+    info.n_lanes = plan->n_lanes;
+    info.programmatic = plan->programmatic;
+    info.unfused = plan->unfused;
+    info.arena_bytes = plan->arena_bytes;
+    info.naive_bytes = plan->naive_bytes;
+    info.workspace_bytes = 0;
+    for (int lane = 0; lane < GX_MAX_LANES; lane++)
+        info.workspace_bytes += plan->workspace_bytes[lane];
+    return info;
+}
+
+gx_slot_info gx_plan_slot(const gx_plan *plan, size_t value)
+{
+    if (value >= plan->graph->n_values)
+        return (gx_slot_info){ .offset = -1 };
+    return plan->slots[value];
+}

@@ -1,0 +1,90 @@
+/* The plan: selection (which alternative runs each group) and layout (order, lanes,
+ * lifetimes, one arena). Pure data; exec.c binds it to memory. */
+#ifndef GX_PLAN_H
+#define GX_PLAN_H
+
+#include "device.h"
+
+typedef struct gx_rejected {
+    const char *alternative;
+    double us; /* < 0: not measured */
+    const char *reason;
+} gx_rejected;
+
+/* One unit: consecutive nodes [first_node, first_node + n_nodes) that one alternative
+ * runs; on the CPU a unit is one node and `alternative` is NULL. */
+typedef struct gx_unit {
+    int32_t first_node, n_nodes;
+    const gx_alternative *alternative;
+    gx_phase phase;
+    int lane;
+    bool has_algo;
+    unsigned char algo[GX_ALGO_BYTES];
+    size_t workspace_bytes;
+    int n_launches;  /* graph nodes it adds, as declared or counted when planned; -1
+                        unknown */
+    double us;       /* measured when selected; < 0: not */
+    bool cached;     /* taken from the cache or a pinned plan */
+    const char *key; /* see gx_site_key; NULL on the CPU */
+    gx_rejected *rejected;
+    size_t n_rejected;
+    /* set by layout */
+    int32_t
+        *waits; /* units of the other lane that must have ended before this one starts */
+    int n_waits;
+    bool signals;            /* a unit of the other lane waits for it: record an event */
+    bool programmatic_first; /* its only predecessor is the unit before it on its lane */
+    bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
+} gx_unit;
+
+struct gx_plan {
+    const gx_graph *graph;
+    gx_arena *arena;
+    int device;
+    gx_unit *units;
+    size_t n_units;
+    gx_slot_info *slots; /* by value id */
+    size_t arena_bytes;  /* inputs, outputs and temporaries */
+    size_t naive_bytes;  /* the same without reuse */
+    size_t workspace_bytes[GX_MAX_LANES];
+    int n_lanes;
+    bool programmatic;
+    bool unfused;
+    gx_plan_info info;
+};
+
+/* --- match.c: which alternatives may cover nodes [first, first + n) --- */
+
+/* True when the pattern fits these nodes by name. */
+bool gx_match_pattern(const gx_graph *graph, const gx_alternative *alternative,
+                      int32_t first, int32_t n);
+/* How many nodes from `first` on the pattern covers: a repeat takes the whole run. 0:
+ * none, also in the middle of a run. */
+int32_t gx_match_length(const gx_graph *graph, const gx_alternative *alternative,
+                        int32_t first);
+/* The calls of nodes [first, first + n) before binding: operand data holds value id + 1,
+ * so that connections can be compared. `calls` has room for n. */
+void gx_match_calls(const gx_graph *graph, int32_t first, int32_t n, gx_call *calls);
+/* elided[i] for outputs that only nodes of the group read and that nobody keeps. */
+void gx_match_elided(const gx_graph *graph, int32_t first, int32_t n, bool *elided);
+
+/* --- layout.c: pure C --- */
+
+/* Lanes, waits, lifetimes and offsets for the units that stand in the plan. Weight
+ * gradients and what follows from them alone go to lane 1 when n_lanes is 2. Two values
+ * share memory only when every reader of the first is ordered before the writer of the
+ * second, across lanes too. element_bytes 0: the types' own sizes; 8: the CPU. */
+gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
+                    gx_error *err) GX_MUST_CHECK;
+
+/* --- site_key.c --- */
+
+enum { GX_KEY_SIZE = 200 };
+
+/* What nodes [first, first + n) are to an alternative, as one line of text: equal keys
+ * mean equal ops, shapes, types, attributes, precision, connections and elidable values.
+ * Long ones are cut; the hash at the end is of the whole. */
+void gx_site_key(const gx_graph *graph, int32_t first, int32_t n, char key[GX_KEY_SIZE],
+                 uint64_t hash[2]);
+
+#endif

@@ -1,0 +1,467 @@
+/* The plan cache: what was measured on this card before, one file for each set of
+ * versions.
+ *
+ *     gexec_cache: 1
+ *     device: {name: ..., cc: 90, driver: ..., runtime: ..., cublaslt: ..., gexec: ...}
+ *     sites:
+ *       "tf32: gemm f32[64, 784] ... #hash":
+ *         "lt": {us: 4.1, launches: 2, workspace: 1024, algo: ...}
+ *         "tile": {refused: "error 3e-2 over tolerance 2e-3"}
+ *     steps:
+ *       "hash": {lanes: 1, programmatic: true, lane_us: [.., ..], programmatic_us: [..,
+ * ..]}
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gexec/gexec.h>
+
+#include "plan_doc.h"
+#include "select.h"
+
+typedef struct entry {
+    struct entry *next; /* in its bucket */
+    const char *key;
+    const char *alternative; /* NULL: a step */
+    const char *refused;
+    gx_choice_fields fields;
+    gx_step_choice step;
+} entry;
+
+enum { N_BUCKETS = 1024 };
+
+struct gx_cache {
+    gx_arena *arena;
+    gx_device_info device;
+    const char *folder, *path; /* NULL: there is no folder to use */
+    entry *buckets[N_BUCKETS];
+    bool changed;
+    char note[512];
+};
+
+static void set_note(gx_cache *cache, const char *what, const char *why)
+{
+    if (!cache->note[0])
+        snprintf(cache->note, sizeof cache->note, "%.200s: %.300s", what, why);
+}
+
+/* --- entries --- */
+
+static entry **bucket(gx_cache *cache, const char *key)
+{
+    size_t hash = 5381;
+
+    for (; *key; key++)
+        hash = hash * 33 + (unsigned char)*key;
+    return &cache->buckets[hash % N_BUCKETS];
+}
+
+static bool same_alternative(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static entry *find(const gx_cache *cache, const char *key, const char *alternative)
+{
+    for (entry *e = *bucket((gx_cache *)cache, key); e; e = e->next) {
+        if (strcmp(e->key, key) == 0 && same_alternative(e->alternative, alternative))
+            return e;
+    }
+    return NULL;
+}
+
+/* The entry of that name, new where there is none; NULL when memory is out, which is
+ * noted. */
+static entry *make(gx_cache *cache, const char *key, const char *alternative)
+{
+    entry *e = find(cache, key, alternative);
+    entry **head = bucket(cache, key);
+
+    if (e)
+        return e;
+    e = gx_arena_alloc(cache->arena, sizeof *e);
+    if (e) {
+        e->key = gx_arena_text(cache->arena, key);
+        e->alternative = alternative ? gx_arena_text(cache->arena, alternative) : NULL;
+    }
+    if (gx_arena_failed(cache->arena)) {
+        set_note(cache, "plan cache", "out of memory");
+        return NULL;
+    }
+    e->next = *head;
+    *head = e;
+    return e;
+}
+
+bool gx_cache_find(const gx_cache *cache, const char *key, gx_candidate *candidate,
+                   gx_arena *arena)
+{
+    const entry *e = find(cache, key, candidate->alternative->name);
+
+    if (!e)
+        return false;
+    if (e->refused) {
+        candidate->refused = gx_arena_text(arena, e->refused);
+        if (!candidate->refused)
+            return false;
+    }
+    candidate->known = true;
+    candidate->cached = true;
+    candidate->us = e->fields.us;
+    candidate->n_launches = (int)e->fields.n_launches;
+    candidate->workspace_bytes = (size_t)e->fields.workspace_bytes;
+    candidate->has_algo = e->fields.has_algo;
+    memcpy(candidate->algo, e->fields.algo, sizeof candidate->algo);
+    return true;
+}
+
+void gx_cache_add(gx_cache *cache, const char *key, const gx_candidate *candidate)
+{
+    entry *e = make(cache, key, candidate->alternative->name);
+
+    if (!e)
+        return;
+    e->refused =
+        candidate->refused ? gx_arena_text(cache->arena, candidate->refused) : NULL;
+    e->fields = (gx_choice_fields){
+        .us = candidate->us,
+        .n_launches = candidate->n_launches,
+        .workspace_bytes = (int64_t)candidate->workspace_bytes,
+        .has_algo = candidate->has_algo,
+    };
+    memcpy(e->fields.algo, candidate->algo, sizeof e->fields.algo);
+    cache->changed = true;
+}
+
+bool gx_cache_find_step(const gx_cache *cache, const char *key, gx_step_choice *choice)
+{
+    const entry *e = find(cache, key, NULL);
+
+    if (e)
+        *choice = e->step;
+    return e != NULL;
+}
+
+void gx_cache_add_step(gx_cache *cache, const char *key, const gx_step_choice *choice)
+{
+    entry *e = make(cache, key, NULL);
+
+    if (!e)
+        return;
+    e->step = *choice;
+    cache->changed = true;
+}
+
+/* --- reading --- */
+
+static void read_alternative(gx_cache *cache, gx_diagnostics *list, const char *key,
+                             const char *alternative, const gx_doc *doc)
+{
+    static const char *const keys[] = { "us",   "launches", "workspace",
+                                        "algo", "refused",  NULL };
+    gx_choice_fields fields = { .us = -1, .n_launches = -1 };
+    const char *refused = NULL;
+    entry *e;
+
+    if (!gx_plan_doc_is_map(list, doc, alternative, keys))
+        return;
+    if (gx_plan_doc_get(doc, "refused"))
+        refused = gx_plan_doc_text(list, doc, "refused");
+    else if (!gx_plan_doc_choice(list, doc, &fields))
+        return;
+    if (find(cache, key, alternative)) /* what was measured just now stands */
+        return;
+    e = make(cache, key, alternative);
+    if (!e)
+        return;
+    e->refused = refused ? gx_arena_text(cache->arena, refused) : NULL;
+    e->fields = fields;
+}
+
+static bool read_pair(gx_diagnostics *list, const gx_doc *map, const char *key,
+                      double pair[2])
+{
+    const gx_doc *doc = gx_plan_doc_get(map, key);
+
+    if (!doc || doc->kind != GX_DOC_LIST || doc->n != 2 ||
+        doc->item[0]->kind != GX_DOC_SCALAR || doc->item[1]->kind != GX_DOC_SCALAR ||
+        !gx_read_real(doc->item[0]->text, &pair[0]) ||
+        !gx_read_real(doc->item[1]->text, &pair[1])) {
+        gx_report(list, doc ? doc->pos : map->pos, "%s: expected two numbers", key);
+        return false;
+    }
+    return true;
+}
+
+static void read_step(gx_cache *cache, gx_diagnostics *list, const char *key,
+                      const gx_doc *doc)
+{
+    static const char *const keys[] = { "lanes", "programmatic", "lane_us",
+                                        "programmatic_us", NULL };
+    gx_step_choice step;
+    int64_t n_lanes;
+    entry *e;
+
+    if (!gx_plan_doc_is_map(list, doc, "step", keys) ||
+        !gx_plan_doc_int(list, doc, "lanes", &n_lanes) ||
+        !gx_plan_doc_bool(list, doc, "programmatic", &step.programmatic) ||
+        !read_pair(list, doc, "lane_us", step.lane_us) ||
+        !read_pair(list, doc, "programmatic_us", step.programmatic_us))
+        return;
+    if (n_lanes < 1 || n_lanes > GX_MAX_LANES) {
+        gx_report(list, doc->pos, "lanes: expected 1 or 2");
+        return;
+    }
+    step.n_lanes = (int)n_lanes;
+    if (find(cache, key, NULL))
+        return;
+    e = make(cache, key, NULL);
+    if (e)
+        e->step = step;
+}
+
+static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *doc)
+{
+    static const char *const keys[] = { "gexec_cache", "device", "sites", "steps", NULL };
+    const gx_doc *device, *sites, *steps;
+    int64_t version;
+
+    if (!gx_plan_doc_is_map(list, doc, "plan cache", keys) ||
+        !gx_plan_doc_int(list, doc, "gexec_cache", &version))
+        return;
+    device = gx_plan_doc_get(doc, "device");
+    sites = gx_plan_doc_get(doc, "sites");
+    steps = gx_plan_doc_get(doc, "steps");
+    if (version != 1 || !device || !sites || !steps) {
+        gx_report(list, doc->pos, "not a plan cache of format 1");
+        return;
+    }
+    if (!gx_plan_doc_same_device(list, device, &cache->device) ||
+        !gx_plan_doc_is_map(list, sites, "sites", NULL) ||
+        !gx_plan_doc_is_map(list, steps, "steps", NULL))
+        return;
+    for (size_t i = 0; i < sites->n; i++) {
+        const gx_doc *site = sites->item[i];
+
+        if (!gx_plan_doc_is_map(list, site, "site", NULL))
+            return;
+        for (size_t k = 0; k < site->n; k++)
+            read_alternative(cache, list, sites->key[i], site->key[k], site->item[k]);
+    }
+    for (size_t i = 0; i < steps->n; i++)
+        read_step(cache, list, steps->key[i], steps->item[i]);
+}
+
+/* Adds what the file has and the cache has not. What is wrong with it is noted, and what
+ * was read of it before stays: each entry was checked by itself. */
+static void read_file(gx_cache *cache)
+{
+    gx_arena *arena = gx_arena_create();
+    gx_diagnostics *list = gx_diagnostics_create();
+    gx_error err = { 0 };
+    const gx_doc *doc;
+
+    if (!arena || !list) {
+        set_note(cache, "plan cache", "out of memory");
+    } else if (access(cache->path, F_OK) == 0) {
+        if (gx_plan_doc_load(cache->path, arena, list, &doc, &err) == GX_OK) {
+            read_document(cache, list, doc);
+            (void)!gx_diagnostics_status(list, &err);
+        }
+        if (err.status != GX_OK)
+            set_note(cache, "the plan cache was not read", err.message);
+    }
+    gx_diagnostics_free(list);
+    gx_arena_free(arena);
+}
+
+/* --- life --- */
+
+static const char *find_folder(gx_arena *arena, const char *folder)
+{
+    const char *base = getenv("XDG_CACHE_HOME");
+
+    if (folder)
+        return gx_arena_text(arena, folder);
+    if (base && base[0] == '/')
+        return gx_arena_format(arena, "%s/gexec", base);
+    base = getenv("HOME");
+    return base && base[0] == '/' ? gx_arena_format(arena, "%s/.cache/gexec", base)
+                                  : NULL;
+}
+
+static const char *file_path(gx_cache *cache)
+{
+    const gx_device_info *d = &cache->device;
+    char *name =
+        gx_arena_format(cache->arena, "%s-cc%d%d-driver%d-runtime%d-cublaslt%zu-%s.yaml",
+                        d->name, d->cc_major, d->cc_minor, d->driver_version,
+                        d->runtime_version, d->cublaslt_version, gx_version());
+
+    for (char *c = name; c && *c; c++) {
+        const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                           (*c >= '0' && *c <= '9') || *c == '-' || *c == '.';
+
+        if (!plain)
+            *c = '_';
+    }
+    return name ? gx_arena_format(cache->arena, "%s/%s", cache->folder, name) : NULL;
+}
+
+gx_status gx_cache_open(const char *folder, const gx_device_info *device,
+                        gx_cache **cache, gx_error *err)
+{
+    gx_cache *made = calloc(1, sizeof *made);
+
+    *cache = NULL;
+    if (made)
+        made->arena = gx_arena_create();
+    if (!made || !made->arena) {
+        free(made);
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the plan cache");
+    }
+    made->device = *device;
+    made->folder = find_folder(made->arena, folder);
+    if (made->folder)
+        made->path = file_path(made);
+    if (gx_arena_failed(made->arena)) {
+        gx_cache_close(made);
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the plan cache");
+    }
+    if (made->path)
+        read_file(made);
+    else
+        set_note(made, "no plan cache", "neither XDG_CACHE_HOME nor HOME is set");
+    *cache = made;
+    return GX_OK;
+}
+
+void gx_cache_close(gx_cache *cache)
+{
+    if (!cache)
+        return;
+    gx_arena_free(cache->arena);
+    free(cache);
+}
+
+const char *gx_cache_note(const gx_cache *cache)
+{
+    return cache->note[0] ? cache->note : NULL;
+}
+
+/* --- writing --- */
+
+static void put_pair(gx_text *text, const double pair[2])
+{
+    gx_text_put(text, "[");
+    gx_plan_doc_put_real(text, pair[0]);
+    gx_text_put(text, ", ");
+    gx_plan_doc_put_real(text, pair[1]);
+    gx_text_put(text, "]");
+}
+
+static void put_alternative(gx_text *text, const entry *e)
+{
+    gx_text_put(text, "    ");
+    gx_plan_doc_quote(text, e->alternative);
+    gx_text_put(text, ": {");
+    if (e->refused) {
+        gx_text_put(text, "refused: ");
+        gx_plan_doc_quote(text, e->refused);
+    } else {
+        gx_plan_doc_put_choice(text, &e->fields);
+    }
+    gx_text_put(text, "}\n");
+}
+
+/* All alternatives of a site stand in one bucket, but others may stand between them. */
+static void put_site(gx_text *text, const entry *first, const entry *head)
+{
+    for (const entry *e = head; e != first; e = e->next) {
+        if (e->alternative && strcmp(e->key, first->key) == 0)
+            return; /* written when that one was met */
+    }
+    gx_text_put(text, "  ");
+    gx_plan_doc_quote(text, first->key);
+    gx_text_put(text, ":\n");
+    for (const entry *e = first; e; e = e->next) {
+        if (e->alternative && strcmp(e->key, first->key) == 0)
+            put_alternative(text, e);
+    }
+}
+
+static void put_step(gx_text *text, const entry *e)
+{
+    gx_text_put(text, "  ");
+    gx_plan_doc_quote(text, e->key);
+    gx_text_format(text, ": {lanes: %d, programmatic: %s, lane_us: ", e->step.n_lanes,
+                   e->step.programmatic ? "true" : "false");
+    put_pair(text, e->step.lane_us);
+    gx_text_put(text, ", programmatic_us: ");
+    put_pair(text, e->step.programmatic_us);
+    gx_text_put(text, "}\n");
+}
+
+static void put_section(const gx_cache *cache, gx_text *text, const char *name,
+                        bool steps)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < N_BUCKETS; i++) {
+        for (const entry *e = cache->buckets[i]; e; e = e->next) {
+            if (steps != (e->alternative == NULL))
+                continue;
+            if (!any)
+                gx_text_format(text, "%s:\n", name);
+            any = true;
+            if (steps)
+                put_step(text, e);
+            else
+                put_site(text, e, cache->buckets[i]);
+        }
+    }
+    if (!any)
+        gx_text_format(text, "%s: {}\n", name);
+}
+
+/* Makes the folder and those that it lies in. */
+static bool make_folders(gx_arena *arena, const char *folder)
+{
+    char *path = gx_arena_text(arena, folder);
+
+    for (char *c = path ? path + 1 : NULL; c && *c; c++) {
+        if (*c != '/')
+            continue;
+        *c = 0;
+        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+            return false;
+        *c = '/';
+    }
+    return path && (mkdir(path, 0777) == 0 || errno == EEXIST);
+}
+
+void gx_cache_save(gx_cache *cache)
+{
+    gx_text text = { 0 };
+    gx_error err = { 0 };
+
+    if (!cache->changed || !cache->path)
+        return;
+    if (!make_folders(cache->arena, cache->folder)) {
+        set_note(cache, cache->folder, strerror(errno));
+        return;
+    }
+    read_file(cache);
+    gx_text_put(&text, "gexec_cache: 1\n");
+    gx_plan_doc_put_device(&text, &cache->device);
+    put_section(cache, &text, "sites", false);
+    put_section(cache, &text, "steps", true);
+    if (gx_plan_doc_save(cache->path, &text, &err) != GX_OK)
+        set_note(cache, "the plan cache was not written", err.message);
+    else
+        cache->changed = false;
+}

@@ -1,0 +1,190 @@
+/* A program as a graph: the walk captured K times, checked node by node, and replayed. */
+#include <stdlib.h>
+
+#include "builder.h"
+#include "capture.h"
+#include "exec_cuda.h"
+#include "launch.h"
+#include "nvtx.h"
+
+typedef struct gx_recording {
+    gx_exec *exec;
+    size_t n_nodes;  /* so far */
+    size_t *ends;    /* by step and unit: nodes when it had been captured */
+    size_t n_walked; /* entries of `ends` that are filled */
+} gx_recording;
+
+static gx_status wrong_count(gx_exec *exec, size_t found, int expected, gx_error *err)
+{
+    gx_node_counts counts;
+
+    GX_TRY(gx_graph_nodes(exec->device, NULL, &counts, err));
+    return GX_FAIL(
+        err, GX_ERR_CAPTURE,
+        "%zu graph nodes were captured, expected %d%s (the graph holds %zu memory "
+        "nodes and %zu host nodes)",
+        found, expected, found < (size_t)expected ? ": work went past the capture" : "",
+        counts.memory, counts.host);
+}
+
+/* Work that went to another stream than the captured one adds no node here, and would run
+ * once, now, instead of at each replay. */
+static gx_status count_unit(gx_exec *exec, size_t unit, void *user, gx_error *err)
+{
+    gx_recording *recording = user;
+    gx_bound_unit *bound = &exec->units[unit];
+    size_t n_nodes;
+    int expected = exec->plan->units[unit].n_launches;
+
+    GX_TRY(gx_record_count(exec->device, &n_nodes, err));
+    const size_t added = n_nodes - recording->n_nodes;
+    recording->n_nodes = n_nodes;
+    recording->ends[recording->n_walked++] = n_nodes;
+    if (expected < 0)
+        expected = bound->prepared.n_launches;
+    if (expected < 0)
+        expected = bound->n_seen;
+    if (expected < 0)
+        bound->n_seen = (int)added;
+    else if (added != (size_t)expected)
+        return wrong_count(exec, added, expected, err);
+    return GX_OK;
+}
+
+static gx_status record_steps(void *user, gx_error *err)
+{
+    gx_recording *recording = user;
+
+    for (int step = 0; step < recording->exec->steps_per_launch; step++)
+        GX_TRY(gx_walk_cuda(recording->exec, count_unit, recording, err));
+    return GX_OK;
+}
+
+static bool has_work(const gx_call *call)
+{
+    for (int arg = 0; arg < gx_n_args(call->op); arg++) {
+        const gx_field_kind kind = gx_arg_kind(call->op, arg);
+
+        if (kind != GX_FIELD_IN && gx_has(call, arg) && gx_count(&call->arg[arg]) > 0)
+            return true;
+    }
+    return false;
+}
+
+static gx_status refuse_empty(const gx_exec *exec, gx_error *err)
+{
+    for (size_t i = 0; i < exec->plan->graph->n_nodes; i++)
+        if (has_work(&exec->calls[i]))
+            return GX_FAIL(err, GX_ERR_CAPTURE,
+                           "the capture holds no nodes, though op '%s' has work to do",
+                           exec->calls[i].name);
+    return GX_OK;
+}
+
+/* Nodes are listed in the order in which they were captured. */
+static const char *captured_by(const gx_recording *recording, size_t node)
+{
+    for (size_t i = 0; i < recording->n_walked; i++)
+        if (node < recording->ends[i])
+            return recording->exec->units[i % recording->exec->plan->n_units].name;
+    return "the joining of lanes";
+}
+
+static gx_status check_nodes(const gx_recording *recording, void *graph, gx_error *err)
+{
+    gx_node_counts n;
+
+    GX_TRY(gx_graph_nodes(recording->exec->device, graph, &n, err));
+    if (n.refused)
+        return GX_FAIL(
+            err, GX_ERR_CAPTURE,
+            "%s: graph holds %zu memory nodes, %zu host nodes, %zu copies from or to "
+            "host memory and %zu other nodes; a replay may hold kernels, copies on "
+            "the device and fills alone",
+            captured_by(recording, n.first_refused), n.memory, n.host, n.host_copies,
+            n.other);
+    if (n.kernels + n.copies + n.fills == 0)
+        return refuse_empty(recording->exec, err);
+    return GX_OK;
+}
+
+static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
+{
+    const double begin = gx_exec_clock();
+    gx_graph_cost cost;
+    int64_t n_programmatic = 0;
+    void *graph = NULL;
+    void *graph_exec = NULL;
+
+    gx_range_capture_begin();
+    gx_status st = gx_record(exec->device, record_steps, recording, &graph, err);
+    gx_range_end();
+    if (st == GX_OK)
+        st = check_nodes(recording, graph, err);
+    if (st == GX_OK)
+        st = gx_graph_programmatic_edges(graph, &n_programmatic, err);
+    const double captured = gx_exec_clock();
+    if (st == GX_OK)
+        st = gx_graph_start(exec->device, graph, &graph_exec, &cost, err);
+    if (st != GX_OK) {
+        gx_graph_end(graph, NULL);
+        return st;
+    }
+    exec->graph = graph;
+    exec->graph_exec = graph_exec;
+    exec->stats.capture_s = captured - begin;
+    exec->stats.instantiate_s = cost.instantiate_s;
+    exec->stats.upload_s = cost.upload_s;
+    exec->stats.graph_nodes = (int64_t)recording->n_nodes;
+    exec->stats.programmatic_edges = n_programmatic;
+    exec->stats.instantiations++;
+    exec->stats.rebuilds += exec->was_captured;
+    exec->was_captured = true;
+    return GX_OK;
+}
+
+gx_status gx_capture(gx_exec *exec, gx_error *err)
+{
+    const size_t n = (size_t)exec->steps_per_launch * exec->plan->n_units;
+    gx_recording recording = { .exec = exec };
+
+    recording.ends = calloc(n ? n : 1, sizeof *recording.ends);
+    if (!recording.ends)
+        return GX_FAIL(err, GX_ERR_MEMORY, "no memory to count the nodes of %zu units",
+                       n);
+    const gx_status st = capture(exec, &recording, err);
+    free(recording.ends);
+    return st;
+}
+
+static gx_status replay_once(gx_exec *exec, gx_error *err)
+{
+    gx_range_replay_begin();
+    const gx_status st = gx_graph_submit(exec->device, exec->graph_exec, err);
+    gx_range_end();
+    exec->stats.graph_launches += st == GX_OK;
+    return st;
+}
+
+/* Nothing here allocates, locks or asks: a replay is one call of the driver. */
+gx_status gx_replay(gx_exec *exec, int64_t n_launches, gx_error *err)
+{
+    if (n_launches > 0 && exec->stats.first_launch_s < 0) {
+        const double begin = gx_exec_clock();
+
+        GX_TRY(replay_once(exec, err));
+        exec->stats.first_launch_s = gx_exec_clock() - begin;
+        n_launches--;
+    }
+    for (int64_t i = 0; i < n_launches; i++)
+        GX_TRY(replay_once(exec, err));
+    return GX_OK;
+}
+
+void gx_capture_drop(gx_exec *exec)
+{
+    gx_graph_end(exec->graph, exec->graph_exec);
+    exec->graph = NULL;
+    exec->graph_exec = NULL;
+    exec->stats.graph_nodes = 0;
+}

@@ -1,0 +1,120 @@
+/* Selection: which alternative runs each group of nodes. */
+#ifndef GX_SELECT_H
+#define GX_SELECT_H
+
+#include "plan.h"
+
+/* One alternative on one site, and what is known of it. */
+typedef struct gx_candidate {
+    const gx_alternative *alternative;
+    const char *refused; /* why it cannot be chosen; NULL: it can */
+    bool known;          /* examined, or found in the cache: nothing more to find out */
+    bool cached;
+    bool accurate; /* its outputs were compared with the baseline's */
+    double us;     /* < 0: not measured */
+    bool has_algo;
+    unsigned char algo[GX_ALGO_BYTES];
+    int n_launches; /* -1: not known */
+    size_t workspace_bytes;
+} gx_candidate;
+
+/* Consecutive nodes that some alternative may cover. Sites with equal keys are one. */
+typedef struct gx_site {
+    const char *key;
+    int32_t first, n; /* the first nodes of that key */
+    gx_candidate *candidates;
+    size_t n_candidates;
+} gx_site;
+
+typedef struct gx_selector gx_selector;
+
+/* Finds out what it takes to run a candidate: sets `refused`, or launches, workspace and
+ * algorithm, and with `measure` its time. `best_us` is the best time on this site so far;
+ * < 0: none. */
+typedef gx_status gx_examine_fn(const gx_selector *selector, const gx_site *site,
+                                gx_candidate *candidate, double best_us, gx_error *err);
+
+struct gx_selector {
+    const gx_graph *graph;
+    gx_arena *arena; /* of the plan: keys and reasons live on */
+    const gx_alternative *(*alternative_at)(size_t i);
+    gx_ctx ctx; /* for `refuses` */
+    bool unfused;
+    bool measure;
+    const char *force;
+    struct gx_cache *cache; /* NULL: none */
+    gx_examine_fn *examine;
+    void *user;
+};
+
+/* Fills plan->units, ordered as the nodes; the graph and the arena are set. */
+gx_status gx_select(const gx_selector *selector, gx_plan *plan,
+                    gx_error *err) GX_MUST_CHECK;
+
+/* On the CPU: one unit for each node. */
+gx_status gx_select_reference(gx_plan *plan, gx_error *err) GX_MUST_CHECK;
+
+/* Sets what a unit of these nodes has whoever runs it: nodes, phase, elided outputs. */
+gx_status gx_unit_start(gx_plan *plan, gx_unit *unit, int32_t first, int32_t n,
+                        const gx_alternative *alternative, gx_error *err) GX_MUST_CHECK;
+
+/* --- select_cuda.c --- */
+
+typedef struct gx_bench gx_bench;
+
+/* Scratch memory and inputs for gx_bench_examine, which is selector->examine with the
+ * bench as `user`. The device stays the caller's and is current. */
+gx_status gx_bench_open(gx_device *device, gx_bench **bench, gx_error *err) GX_MUST_CHECK;
+void gx_bench_close(gx_bench *bench);
+gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
+                           gx_candidate *candidate, double best_us,
+                           gx_error *err) GX_MUST_CHECK;
+
+/* --- plan_cache.c --- */
+
+typedef struct gx_cache gx_cache;
+
+/* The device's file in `folder` (NULL: the user's cache folder). A file that cannot be
+ * used is no error: gx_cache_note says why it was left aside. */
+gx_status gx_cache_open(const char *folder, const gx_device_info *device,
+                        gx_cache **cache, gx_error *err) GX_MUST_CHECK;
+void gx_cache_close(gx_cache *cache);
+/* Fills the candidate when the cache knows it; texts live in `arena`. */
+bool gx_cache_find(const gx_cache *cache, const char *key, gx_candidate *candidate,
+                   gx_arena *arena);
+/* Remembers a candidate. When memory is out it is only not remembered, and noted. */
+void gx_cache_add(gx_cache *cache, const char *key, const gx_candidate *candidate);
+
+/* How a whole step was measured to run best, by the hash of its units. */
+typedef struct gx_step_choice {
+    int n_lanes;
+    bool programmatic;
+    double lane_us[2], programmatic_us[2];
+} gx_step_choice;
+bool gx_cache_find_step(const gx_cache *cache, const char *key, gx_step_choice *choice);
+void gx_cache_add_step(gx_cache *cache, const char *key, const gx_step_choice *choice);
+
+/* Writes what was added, together with what others have written meanwhile. */
+void gx_cache_save(gx_cache *cache);
+/* NULL, or why the cache could not be read or written; lives as long as the cache. */
+const char *gx_cache_note(const gx_cache *cache);
+
+/* --- plan.c, plan_cuda.c --- */
+
+/* Seconds of a clock that only goes forward. */
+double gx_plan_clock(void);
+
+#if GX_HAVE_CUDA
+/* Units, layout, lanes and edges for plan->graph on a GPU. */
+gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
+                       const gx_device_info *device, gx_error *err) GX_MUST_CHECK;
+#endif
+
+/* --- plan_file.c --- */
+
+/* Reads a complete plan for plan->graph into its units, lanes and edges. What does not
+ * fit the graph or the device is an error that names it. */
+gx_status gx_plan_file_read(gx_plan *plan, const char *path, const gx_device_info *device,
+                            gx_error *err) GX_MUST_CHECK;
+
+#endif

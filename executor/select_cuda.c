@@ -1,0 +1,546 @@
+/* Candidates on the device: prepared, checked against a strict baseline, timed. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builder.h"
+#include "measure.h"
+#include "select.h"
+
+enum {
+    MAX_ALGOS = 16, /* of a library's candidates are measured */
+    TILE_ELEMENTS =
+        1 << 18, /* random values made for one operand; larger ones repeat them */
+    SAMPLE_ELEMENTS = 1 << 14,
+    MAX_SAMPLES = 64 /* pieces of a large output that are compared */
+};
+
+/* Baseline and candidate may each be off by the row's tolerance, in opposite directions.
+ */
+static const double TOLERANCE_FACTOR = 2;
+
+/* A library's later candidates are given up once one is this much slower than the best.
+ */
+static const double GIVE_UP_FACTOR = 2;
+
+/* Where prepare alone is asked for, operands lie at addresses that nothing reads. */
+static const uintptr_t NO_MEMORY = UINT64_C(1) << 40;
+
+typedef struct operand {
+    int32_t id;
+    gx_tensor tensor; /* data: on the device */
+    bool is_output, is_inout, compared;
+    size_t offset, saved_offset; /* saved: the first value of an INOUT */
+    double *baseline;            /* what was sampled of the baseline's result */
+} operand;
+
+struct gx_bench {
+    gx_device *device;
+    void *memory, *workspace;
+    size_t memory_bytes, workspace_bytes;
+    uint64_t random;
+    /* the site at hand */
+    const gx_site *site;
+    gx_call *calls;
+    bool *elidable, *stored; /* by [call * GX_MAX_ARGS + arg]; `stored` is all false */
+    operand *operands;
+    int32_t n_operands;
+    double tolerance;
+    bool has_baseline;
+    double *sample;
+};
+
+gx_status gx_bench_open(gx_device *device, gx_bench **bench, gx_error *err)
+{
+    gx_bench *made = calloc(1, sizeof *made);
+
+    *bench = NULL;
+    if (made)
+        made->sample =
+            malloc((size_t)MAX_SAMPLES * SAMPLE_ELEMENTS * sizeof *made->sample);
+    if (!made || !made->sample) {
+        free(made);
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
+    }
+    made->device = device;
+    made->random = UINT64_C(0x9e3779b97f4a7c15);
+    *bench = made;
+    return GX_OK;
+}
+
+static void leave_site(gx_bench *bench)
+{
+    for (int32_t i = 0; i < bench->n_operands; i++)
+        free(bench->operands[i].baseline);
+    free(bench->operands);
+    free(bench->calls);
+    free(bench->elidable);
+    free(bench->stored);
+    bench->operands = NULL;
+    bench->calls = NULL;
+    bench->elidable = NULL;
+    bench->stored = NULL;
+    bench->n_operands = 0;
+    bench->has_baseline = false;
+    bench->site = NULL;
+}
+
+void gx_bench_close(gx_bench *bench)
+{
+    if (!bench)
+        return;
+    leave_site(bench);
+    gx_device_release(bench->device, bench->workspace);
+    gx_device_release(bench->device, bench->memory);
+    free(bench->sample);
+    free(bench);
+}
+
+/* Memory of at least `bytes`; what was in it is lost. */
+static gx_status reserve(gx_bench *bench, void **memory, size_t *capacity, size_t bytes,
+                         gx_error *err)
+{
+    if (bytes <= *capacity)
+        return GX_OK;
+    gx_device_release(bench->device, *memory);
+    *memory = NULL;
+    *capacity = 0;
+    GX_TRY(gx_device_alloc(bench->device, bytes, memory, err));
+    *capacity = bytes;
+    return GX_OK;
+}
+
+/* --- operands --- */
+
+static operand *find_operand(gx_bench *bench, int32_t id)
+{
+    /* The latest are the likeliest, and of a long run's values only a few are shared. */
+    for (int32_t i = bench->n_operands - 1; i >= 0; i--) {
+        if (bench->operands[i].id == id)
+            return &bench->operands[i];
+    }
+    return NULL;
+}
+
+static void add_operand(gx_bench *bench, int32_t call, int arg)
+{
+    const gx_field_kind kind = gx_arg_kind(bench->calls[call].op, arg);
+    const gx_tensor *tensor = &bench->calls[call].arg[arg];
+    const int32_t id = (int32_t)((uintptr_t)tensor->data - 1);
+    operand *at = find_operand(bench, id);
+
+    if (!at) {
+        at = &bench->operands[bench->n_operands++];
+        *at = (operand){ .id = id, .tensor = *tensor };
+        at->is_output = kind == GX_FIELD_OUT;
+    }
+    if (kind == GX_FIELD_INOUT && !at->is_output)
+        at->is_inout = true;
+    if (kind != GX_FIELD_IN)
+        at->compared = !bench->elidable[call * GX_MAX_ARGS + arg];
+}
+
+static size_t tensor_bytes(const gx_tensor *tensor)
+{
+    return (size_t)gx_count(tensor) * gx_dtype_bytes(tensor->dtype);
+}
+
+static size_t place(size_t *total, size_t bytes)
+{
+    const size_t at = *total;
+
+    *total += (bytes + GX_ALIGNMENT) / GX_ALIGNMENT * GX_ALIGNMENT;
+    return at;
+}
+
+/* Gives operands their addresses, and the calls theirs. */
+static gx_status bind(gx_bench *bench, bool with_memory, gx_error *err)
+{
+    size_t total = 0;
+    char *base = (char *)NO_MEMORY;
+
+    for (int32_t i = 0; i < bench->n_operands; i++) {
+        operand *at = &bench->operands[i];
+
+        at->offset = place(&total, tensor_bytes(&at->tensor));
+        if (at->is_inout)
+            at->saved_offset = place(&total, tensor_bytes(&at->tensor));
+    }
+    if (with_memory) {
+        GX_TRY(reserve(bench, &bench->memory, &bench->memory_bytes, total, err));
+        base = bench->memory;
+    }
+    for (int32_t i = 0; i < bench->n_operands; i++)
+        bench->operands[i].tensor.data = base + bench->operands[i].offset;
+    for (int32_t c = 0; c < bench->site->n; c++) {
+        for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
+            gx_tensor *tensor = &bench->calls[c].arg[arg];
+
+            if (tensor->rank >= 0)
+                tensor->data = find_operand(bench, (int32_t)((uintptr_t)tensor->data - 1))
+                                   ->tensor.data;
+        }
+    }
+    return GX_OK;
+}
+
+/* --- values --- */
+
+static double next_random(gx_bench *bench)
+{
+    uint64_t x = bench->random += UINT64_C(0x9e3779b97f4a7c15);
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+/* Inputs get values in [-1, 1), what is updated in place [0, 1), since a second moment is
+ * not negative, and integers 0, which is in range wherever they count or point. */
+static gx_status fill(gx_bench *bench, const operand *at, gx_error *err)
+{
+    const int64_t n = gx_count(&at->tensor);
+    const int64_t n_tile = n < TILE_ELEMENTS ? n : TILE_ELEMENTS;
+    const size_t width = gx_dtype_bytes(at->tensor.dtype);
+    char *to = at->tensor.data;
+    double *tile;
+    gx_status st;
+
+    if (at->tensor.dtype == GX_I32)
+        return gx_device_fill(bench->device, to, 0, (size_t)n * width, err);
+    tile = malloc((size_t)(n_tile + 1) * sizeof *tile);
+    if (!tile)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
+    for (int64_t i = 0; i < n_tile; i++)
+        tile[i] = at->is_inout ? next_random(bench) : 2 * next_random(bench) - 1;
+    st = gx_device_put(bench->device, to, at->tensor.dtype, tile, GX_F64, n_tile, false,
+                       err);
+    free(tile);
+    for (int64_t have = n_tile; have < n && st == GX_OK; have *= 2) {
+        const int64_t count = n - have < have ? n - have : have;
+
+        st = gx_device_copy(bench->device, to + (size_t)have * width, to,
+                            (size_t)count * width, err);
+    }
+    return st;
+}
+
+static gx_status fill_inputs(gx_bench *bench, gx_error *err)
+{
+    for (int32_t i = 0; i < bench->n_operands; i++) {
+        const operand *at = &bench->operands[i];
+
+        if (at->is_output)
+            continue;
+        GX_TRY(fill(bench, at, err));
+        if (at->is_inout)
+            GX_TRY(gx_device_copy(bench->device, (char *)bench->memory + at->saved_offset,
+                                  at->tensor.data, tensor_bytes(&at->tensor), err));
+    }
+    return GX_OK;
+}
+
+/* Outputs become NaN, so that one that is not written shows; INOUTs what they were. */
+static gx_status reset(gx_bench *bench, gx_error *err)
+{
+    for (int32_t i = 0; i < bench->n_operands; i++) {
+        const operand *at = &bench->operands[i];
+        const size_t bytes = tensor_bytes(&at->tensor);
+
+        if (at->is_output)
+            GX_TRY(gx_device_fill(bench->device, at->tensor.data, 0xff, bytes, err));
+        else if (at->is_inout)
+            GX_TRY(gx_device_copy(bench->device, at->tensor.data,
+                                  (char *)bench->memory + at->saved_offset, bytes, err));
+    }
+    return GX_OK;
+}
+
+/* Elements of a result that are looked at: all, or pieces from first to last. */
+static int64_t sample_count(int64_t n)
+{
+    const int64_t most = (int64_t)MAX_SAMPLES * SAMPLE_ELEMENTS;
+
+    return n < most ? n : most;
+}
+
+static gx_status take_sample(gx_bench *bench, const operand *at, double *to,
+                             gx_error *err)
+{
+    const int64_t n = gx_count(&at->tensor);
+    const size_t width = gx_dtype_bytes(at->tensor.dtype);
+
+    if (n == sample_count(n))
+        return gx_device_get(bench->device, to, GX_F64, at->tensor.data, at->tensor.dtype,
+                             n, err);
+    for (int64_t i = 0; i < MAX_SAMPLES; i++) {
+        const int64_t first = (n - SAMPLE_ELEMENTS) / (MAX_SAMPLES - 1) * i;
+
+        GX_TRY(gx_device_get(bench->device, to + i * SAMPLE_ELEMENTS, GX_F64,
+                             (char *)at->tensor.data + (size_t)first * width,
+                             at->tensor.dtype, SAMPLE_ELEMENTS, err));
+    }
+    return GX_OK;
+}
+
+/* ||x - reference|| / ||reference||, infinite where x has something that is not finite
+ * and the reference has not. */
+static double relative_error(const double *x, const double *reference, int64_t n)
+{
+    double difference = 0, norm = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const double d = x[i] - reference[i];
+
+        difference += d * d;
+        norm += reference[i] * reference[i];
+    }
+    if (!isfinite(difference))
+        return INFINITY;
+    return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
+}
+
+static gx_status worst_error(gx_bench *bench, double *worst, gx_error *err)
+{
+    *worst = 0;
+    for (int32_t i = 0; i < bench->n_operands; i++) {
+        const operand *at = &bench->operands[i];
+        double e;
+
+        if (!at->compared)
+            continue;
+        GX_TRY(take_sample(bench, at, bench->sample, err));
+        e = relative_error(bench->sample, at->baseline,
+                           sample_count(gx_count(&at->tensor)));
+        if (!(e <= *worst))
+            *worst = e;
+    }
+    return GX_OK;
+}
+
+/* --- the baseline --- */
+
+/* The first strict way to run a node by itself that does not refuse. */
+static const gx_alternative *strict_alternative(const gx_selector *selector, int32_t node,
+                                                const gx_group *group)
+{
+    const gx_alternative *at;
+
+    for (size_t k = 0; (at = selector->alternative_at(k)); k++) {
+        if (at->strict && gx_match_pattern(selector->graph, at, node, 1) &&
+            (!at->refuses || !at->refuses(group, &selector->ctx)))
+            return at;
+    }
+    return NULL;
+}
+
+static gx_status run_once(gx_bench *bench, const gx_group *group,
+                          const gx_alternative *alternative, const gx_prepared *prepared,
+                          gx_error *err)
+{
+    GX_TRY(reserve(bench, &bench->workspace, &bench->workspace_bytes,
+                   prepared->workspace_bytes, err));
+    return gx_run_group(bench->device, group, alternative, prepared, bench->workspace,
+                        err);
+}
+
+static gx_status run_baseline(gx_bench *bench, const gx_selector *selector, gx_error *err)
+{
+    for (int32_t i = 0; i < bench->site->n; i++) {
+        const int32_t node = bench->site->first + i;
+        const gx_group group = { .n_calls = 1,
+                                 .call = &bench->calls[i],
+                                 .elided = bench->stored };
+        const gx_alternative *at = strict_alternative(selector, node, &group);
+        gx_prepared prepared = { 0 };
+        gx_status st;
+
+        if (!at)
+            return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                           "%s: no strict alternative to compare the others with",
+                           selector->graph->nodes[node].op->name);
+        GX_TRY(at->prepare(&group, &selector->ctx, &prepared, err));
+        st = run_once(bench, &group, at, &prepared, err);
+        if (at->release)
+            at->release(&prepared);
+        GX_TRY(st);
+    }
+    return GX_OK;
+}
+
+static gx_status make_baseline(gx_bench *bench, const gx_selector *selector,
+                               gx_error *err)
+{
+    GX_TRY(fill_inputs(bench, err));
+    GX_TRY(reset(bench, err));
+    GX_TRY(run_baseline(bench, selector, err));
+    for (int32_t i = 0; i < bench->n_operands; i++) {
+        operand *at = &bench->operands[i];
+        const int64_t n = sample_count(gx_count(&at->tensor));
+
+        if (!at->compared)
+            continue;
+        at->baseline = malloc((size_t)(n + 1) * sizeof *at->baseline);
+        if (!at->baseline)
+            return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
+        GX_TRY(take_sample(bench, at, at->baseline, err));
+    }
+    bench->has_baseline = true;
+    return GX_OK;
+}
+
+/* Each op of the group that is another one adds its tolerance; a run of one op is not a
+ * chain. */
+static double site_tolerance(const gx_graph *graph, const gx_site *site)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; i < site->n; i++) {
+        const gx_op *op = graph->nodes[site->first + i].op;
+
+        if (i == 0 || op != graph->nodes[site->first + i - 1].op)
+            sum += op->tolerance[graph->precision];
+    }
+    return TOLERANCE_FACTOR * sum;
+}
+
+static gx_status enter_site(gx_bench *bench, const gx_selector *selector,
+                            const gx_site *site, gx_error *err)
+{
+    const size_t n_args = (size_t)site->n * GX_MAX_ARGS;
+
+    leave_site(bench);
+    bench->site = site;
+    bench->calls = malloc((size_t)site->n * sizeof *bench->calls);
+    bench->elidable = calloc(n_args, sizeof *bench->elidable);
+    bench->stored = calloc(n_args, sizeof *bench->stored);
+    bench->operands = calloc(n_args, sizeof *bench->operands);
+    if (!bench->calls || !bench->elidable || !bench->stored || !bench->operands)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
+    gx_match_calls(selector->graph, site->first, site->n, bench->calls);
+    gx_match_elided(selector->graph, site->first, site->n, bench->elidable);
+    for (int32_t c = 0; c < site->n; c++) {
+        for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
+            if (bench->calls[c].arg[arg].rank >= 0)
+                add_operand(bench, c, arg);
+        }
+    }
+    bench->tolerance = site_tolerance(selector->graph, site);
+    GX_TRY(bind(bench, selector->measure, err));
+    return selector->measure ? make_baseline(bench, selector, err) : GX_OK;
+}
+
+/* --- candidates --- */
+
+static gx_group group_for(const gx_bench *bench, const gx_alternative *alternative)
+{
+    return (gx_group){
+        .n_calls = bench->site->n,
+        .call = bench->calls,
+        .elided = alternative->elides ? bench->elidable : bench->stored,
+    };
+}
+
+static const char *keep_text(const gx_selector *selector, const char *text)
+{
+    const char *kept = gx_arena_text(selector->arena, text);
+
+    return kept ? kept : "refused";
+}
+
+static void accept(gx_candidate *candidate, const gx_prepared *prepared, double us,
+                   int n_launches)
+{
+    candidate->us = us;
+    candidate->n_launches = n_launches;
+    candidate->workspace_bytes = prepared->workspace_bytes;
+    candidate->has_algo = prepared->has_algo;
+    memcpy(candidate->algo, prepared->algo, sizeof candidate->algo);
+}
+
+/* Runs and times what was prepared; `refused` says why it is no good. */
+static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative,
+                              const gx_prepared *prepared, bool forced, double *us,
+                              int *n_launches, char refused[128], gx_error *err)
+{
+    const gx_group group = group_for(bench, alternative);
+    double worst = 0;
+
+    refused[0] = 0;
+    *us = 0;
+    *n_launches = prepared->n_launches;
+    GX_TRY(reset(bench, err));
+    GX_TRY(run_once(bench, &group, alternative, prepared, err));
+    GX_TRY(worst_error(bench, &worst, err));
+    if (!(worst <= bench->tolerance) && !forced) {
+        snprintf(refused, 128, "error %.2g over tolerance %.2g", worst, bench->tolerance);
+        return GX_OK;
+    }
+    if (prepared->n_launches == 0)
+        return GX_OK;
+    return gx_measure_group(bench->device, &group, alternative, prepared,
+                            bench->workspace, us, n_launches, err);
+}
+
+/* A call that failed leaves this alternative out, unless the machine is to blame. */
+static gx_status settle(const gx_bench *bench, const gx_selector *selector, gx_status st,
+                        const gx_error *why, gx_candidate *candidate, gx_error *err)
+{
+    if (bench->device->broken || st == GX_ERR_MEMORY || st == GX_ERR_DEVICE_MEMORY ||
+        st == GX_ERR_BROKEN)
+        return GX_FAIL_NATIVE(err, st, why->native, "%s: %s",
+                              candidate->alternative->name, why->message);
+    candidate->refused = keep_text(selector, why->message);
+    return GX_OK;
+}
+
+gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
+                           gx_candidate *candidate, double best_us, gx_error *err)
+{
+    gx_bench *bench = selector->user;
+    const gx_alternative *at = candidate->alternative;
+    const bool forced = selector->force && strcmp(selector->force, at->name) == 0;
+    int n_algos = 1;
+    bool accepted = false;
+
+    if (bench->site != site)
+        GX_TRY(enter_site(bench, selector, site, err));
+    for (int choice = 0; choice < n_algos && choice < MAX_ALGOS; choice++) {
+        const gx_group group = group_for(bench, at);
+        gx_prepared prepared = { .n_launches = -1, .algo_choice = choice, .n_algos = 1 };
+        gx_error why = { 0 };
+        double us = -1;
+        int n_launches;
+        char refused[128] = "";
+        gx_status st = at->prepare(&group, &selector->ctx, &prepared, &why);
+
+        if (st != GX_OK) {
+            if (choice == 0 || bench->device->broken)
+                return settle(bench, selector, st, &why, candidate, err);
+            break;
+        }
+        n_launches = prepared.n_launches;
+        if (selector->measure) {
+            n_algos = prepared.n_algos;
+            st = try_prepared(bench, at, &prepared, forced, &us, &n_launches, refused,
+                              &why);
+        }
+        if (st == GX_OK && !refused[0] && (!accepted || us < candidate->us)) {
+            accept(candidate, &prepared, us, n_launches);
+            accepted = true;
+        }
+        if (at->release)
+            at->release(&prepared);
+        if (st != GX_OK)
+            return settle(bench, selector, st, &why, candidate, err);
+        if (refused[0] && !accepted)
+            candidate->refused = keep_text(selector, refused);
+        if (accepted && best_us > 0 && us > GIVE_UP_FACTOR * best_us &&
+            us > GIVE_UP_FACTOR * candidate->us)
+            break;
+    }
+    if (accepted)
+        candidate->refused = NULL;
+    return GX_OK;
+}

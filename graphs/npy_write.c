@@ -1,0 +1,181 @@
+/* Writing .npy files, version 1, C order. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <gexec/tensor.h>
+
+#include "graph_model.h"
+#include "text.h"
+
+enum { CHUNK = 4096 };
+
+static const char *type_text(gx_dtype dtype)
+{
+    switch (dtype) {
+    case GX_F64:
+        return "<f8";
+    case GX_I32:
+        return "<i4";
+    default:
+        return "<f4"; /* bf16 too: .npy has no type for it */
+    }
+}
+
+/* Magic word, version, length, dict, blanks up to a multiple of 64, a line end. */
+static void put_head(gx_text *head, const gx_tensor *tensor)
+{
+    enum { PREFIX = 10, BLOCK = 64 };
+    gx_text dict = { 0 };
+
+    gx_text_format(&dict, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                   type_text(tensor->dtype));
+    for (int i = 0; i < tensor->rank; i++)
+        gx_text_format(&dict, "%s%lld%s", i > 0 ? " " : "", (long long)tensor->dim[i],
+                       i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");
+    gx_text_put(&dict, "), }");
+    while ((PREFIX + dict.length + 1) % BLOCK != 0 && !dict.failed)
+        gx_text_put(&dict, " ");
+    gx_text_put(&dict, "\n");
+
+    const char prefix[PREFIX] = { '\x93',
+                                  'N',
+                                  'U',
+                                  'M',
+                                  'P',
+                                  'Y',
+                                  1,
+                                  0,
+                                  (char)(dict.length & 0xff),
+                                  (char)(dict.length >> 8) };
+
+    gx_text_add(head, prefix, sizeof prefix);
+    if (dict.failed)
+        head->failed = true;
+    else
+        gx_text_add(head, dict.bytes, dict.length);
+    free(dict.bytes);
+}
+
+static void put_little_endian(unsigned char *to, uint64_t bits, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (unsigned char)(bits >> (8 * i));
+}
+
+static size_t put_element(unsigned char *to, const gx_tensor *tensor, int64_t i)
+{
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+    float value;
+
+    switch (tensor->dtype) {
+    case GX_F64:
+        memcpy(&wide, (const double *)tensor->data + i, sizeof wide);
+        put_little_endian(to, wide, sizeof wide);
+        return sizeof wide;
+    case GX_BF16:
+        value = gx_bf16_to_float(((const uint16_t *)tensor->data)[i]);
+        memcpy(&narrow, &value, sizeof narrow);
+        break;
+    default:
+        memcpy(&narrow, (const unsigned char *)tensor->data + i * 4, sizeof narrow);
+        break;
+    }
+    put_little_endian(to, narrow, sizeof narrow);
+    return sizeof narrow;
+}
+
+static bool write_elements(FILE *file, const gx_tensor *tensor)
+{
+    enum { WIDEST = 8 };
+    unsigned char bytes[CHUNK * WIDEST];
+    const int64_t count = gx_count(tensor);
+
+    for (int64_t done = 0; done < count;) {
+        size_t used = 0;
+
+        for (int i = 0; i < CHUNK && done < count; i++, done++)
+            used += put_element(bytes + used, tensor, done);
+        if (fwrite(bytes, 1, used, file) != used)
+            return false;
+    }
+    return true;
+}
+
+static gx_status write_file(FILE *file, const char *path, const gx_tensor *tensor,
+                            gx_error *err)
+{
+    gx_text head = { 0 };
+
+    put_head(&head, tensor);
+    const bool failed = head.failed;
+    const bool written = !failed &&
+                         fwrite(head.bytes, 1, head.length, file) == head.length &&
+                         write_elements(file, tensor);
+
+    free(head.bytes);
+    if (failed)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of host memory");
+    if (!written || fflush(file) != 0 || fsync(fileno(file)) != 0)
+        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
+    return GX_OK;
+}
+
+/* A new file beside `path`, which the caller renames and whose name it frees. */
+static FILE *open_beside(const char *path, char **name)
+{
+    enum { TRIES = 100, ROOM = 40 };
+    const size_t size = strlen(path) + ROOM;
+    int fd = -1;
+
+    *name = malloc(size);
+    for (int i = 0; *name && fd < 0 && i < TRIES; i++) {
+        snprintf(*name, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
+        fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+
+    if (!file) {
+        const int native = errno;
+
+        if (fd >= 0) {
+            close(fd);
+            unlink(*name);
+        }
+        free(*name);
+        *name = NULL;
+        errno = native;
+    }
+    return file;
+}
+
+gx_status gx_npy_write(const char *path, const gx_tensor *tensor, gx_error *err)
+{
+    char *beside;
+    FILE *file;
+    gx_status st;
+
+    gx_error_clear(err);
+    if (tensor->rank < 0 || tensor->rank > GX_MAX_RANK)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "a tensor has 0 to %d dimensions, not %d",
+                       GX_MAX_RANK, tensor->rank);
+    file = open_beside(path, &beside);
+    if (!file)
+        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
+    st = write_file(file, path, tensor, err);
+    if (fclose(file) != 0)
+        st = gx_first(st, GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path,
+                                         strerror(errno)));
+    if (st == GX_OK && rename(beside, path) != 0)
+        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
+    if (st != GX_OK)
+        unlink(beside);
+    free(beside);
+    return st;
+}

@@ -1,0 +1,128 @@
+/* Types, sizes, and the text of a shape. */
+#include <gexec/tensor.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} dtypes[GX_N_DTYPES] = {
+#define GX_DTYPE_ROW(type, text, size) [type] = { text, size },
+    GX_DTYPE_LIST(GX_DTYPE_ROW)
+#undef GX_DTYPE_ROW
+};
+
+static bool is_dtype(gx_dtype dtype)
+{
+    return (int)dtype >= 0 && (int)dtype < GX_N_DTYPES;
+}
+
+const char *gx_dtype_name(gx_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
+}
+
+size_t gx_dtype_bytes(gx_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].bytes : 0;
+}
+
+int64_t gx_count(const gx_tensor *tensor)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < tensor->rank; i++)
+        count *= tensor->dim[i];
+    return count;
+}
+
+char *gx_shape_text(int rank, const int64_t *dim, char *text, size_t size)
+{
+    size_t used = 0;
+
+    if (size == 0)
+        return text;
+    text[0] = '\0';
+    for (int i = 0; i <= rank; i++) {
+        char part[32];
+
+        if (i == rank)
+            snprintf(part, sizeof part, rank == 0 ? "[]" : "]");
+        else
+            snprintf(part, sizeof part, "%s%lld", i == 0 ? "[" : ", ", (long long)dim[i]);
+        const size_t n = strlen(part);
+
+        if (used + n >= size)
+            break;
+        memcpy(text + used, part, n + 1);
+        used += n;
+    }
+    return text;
+}
+
+bool gx_same_shape(const gx_tensor *a, const gx_tensor *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++) {
+        if (a->dim[i] != b->dim[i])
+            return false;
+    }
+    return true;
+}
+
+uint16_t gx_bf16_from_float(float value)
+{
+    enum { QUIET = 0x40 };
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof bits);
+    if (isnan(value))
+        return (uint16_t)((bits >> 16) | QUIET);
+    /* Half a step below the kept bits, and one more where the kept ones are odd. */
+    bits += 0x7fff + ((bits >> 16) & 1);
+    return (uint16_t)(bits >> 16);
+}
+
+float gx_bf16_to_float(uint16_t bits)
+{
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* The double to bf16 in one rounding: through float it would be rounded twice. Rounding
+ * to odd on the way keeps what the second step must know. */
+static double round_to_bf16(double value)
+{
+    float narrow = (float)value;
+
+    if (isfinite(narrow) && (double)narrow != value) {
+        uint32_t bits;
+
+        memcpy(&bits, &narrow, sizeof bits);
+        if (fabs((double)narrow) > fabs(value))
+            bits--; /* now truncated towards zero */
+        bits |= 1;
+        memcpy(&narrow, &bits, sizeof narrow);
+    }
+    return (double)gx_bf16_to_float(gx_bf16_from_float(narrow));
+}
+
+double gx_round_to(gx_dtype dtype, double value)
+{
+    switch (dtype) {
+    case GX_F32:
+        return (double)(float)value;
+    case GX_BF16:
+        return round_to_bf16(value);
+    case GX_I32:
+        return nearbyint(value);
+    default:
+        return value;
+    }
+}

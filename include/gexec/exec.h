@@ -1,0 +1,268 @@
+/* Running a graph: persistent tensors on a device, a plan, and programs that step.
+ *
+ *     state   the tensors that outlive a step, on one device; shared by programs
+ *     plan    which alternative runs each group, order, lanes, addresses
+ *     exec    a plan bound to a state: it primes, captures, replays
+ *
+ * Objects are used by one thread at a time; different objects by different threads at once.
+ * A state outlives its execs; a plan and a graph too. The current CUDA device of the caller
+ * is left as it was. Device index GX_CPU is the CPU. */
+#ifndef GEXEC_EXEC_H
+#define GEXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gexec/graph.h>
+#include <gexec/status.h>
+#include <gexec/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GX_CPU = -1 };
+
+/* --- devices --- */
+
+typedef struct gx_device_info {
+    char name[128];
+    int ordinal;
+    int cc_major, cc_minor; /* compute capability; 0 on the CPU */
+    int n_sm;
+    int64_t l2_bytes;
+    int64_t memory_bytes, free_bytes;
+    int driver_version, runtime_version; /* as CUDA writes them: 13000; 0 on the CPU */
+    size_t cublaslt_version;
+    char pci_bus_id[32]; /* "00000000:1b:00.0"; "" where it is not known */
+} gx_device_info;
+
+/* True where the library was built with CUDA. */
+GX_API bool gx_has_cuda(void);
+GX_API bool gx_has_nvtx(void);
+/* Space-separated architectures that the kernels were built for; "" without CUDA. */
+GX_API const char *gx_cuda_architectures(void);
+
+/* Usable GPUs. GX_ERR_NO_DEVICE with the reason in `err` where there are none: no driver,
+ * a driver that is too old, no device, built without CUDA, no kernel image for it. */
+GX_API gx_status gx_device_count(int *n_devices, gx_error *err) GX_MUST_CHECK;
+GX_API gx_status gx_device_info_get(int device, gx_device_info *info,
+                                    gx_error *err) GX_MUST_CHECK;
+
+/* --- state --- */
+
+typedef struct gx_state gx_state;
+
+typedef struct gx_state_options {
+    int device;    /* GX_CPU or a GPU's ordinal */
+    uint64_t seed; /* of initial values, generated inputs and the shuffle */
+    bool exact;    /* CPU only: hold doubles without rounding to the declared types */
+    void *stream;  /* a cudaStream_t of the caller's, or NULL for one of its own */
+} gx_state_options;
+
+/* Makes every persistent tensor (parameters, state, data) that the graphs name: the graphs
+ * are the programs of one model, and a name means one tensor. Reads files, checks label
+ * ranges, adds the memory up and compares it with what is free before it allocates. */
+GX_API gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
+                                 const gx_state_options *options, gx_state **state,
+                                 gx_error *err) GX_MUST_CHECK;
+/* Waits for the device as a whole (cublasLtDestroy does), which would invalidate a capture of
+ * the caller's own on it; captures of gexec in other threads are waited for. */
+GX_API void gx_state_free(gx_state *state);
+GX_API int gx_state_device(const gx_state *state);
+
+/* Copies a persistent tensor from or to the host and waits for it. The host tensor's dtype
+ * is the declared one, or GX_F64 or GX_F32, converted with rounding; shapes must be equal.
+ * Not legal while a capture is under way. */
+GX_API gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
+                                gx_error *err) GX_MUST_CHECK;
+GX_API gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host,
+                               gx_error *err) GX_MUST_CHECK;
+
+/* A copy of all parameters and state (not of the data), on the device. */
+typedef struct gx_snapshot gx_snapshot;
+GX_API gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot,
+                               gx_error *err) GX_MUST_CHECK;
+GX_API gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot,
+                                  gx_error *err) GX_MUST_CHECK;
+GX_API void gx_snapshot_free(gx_snapshot *snapshot);
+
+/* Sets the learning rate (state "gexec.lr"); takes effect at the next step that is
+ * submitted, without a rebuild. */
+GX_API gx_status gx_state_set_rate(gx_state *state, double rate,
+                                   gx_error *err) GX_MUST_CHECK;
+
+/* --- plan --- */
+
+typedef struct gx_plan gx_plan;
+
+typedef enum gx_choice { GX_AUTO, GX_ON, GX_OFF } gx_choice;
+
+typedef struct gx_plan_options {
+    int device;
+    bool unfused;            /* every op by itself, no groups: what people have without gexec */
+    const char *force;       /* an alternative's name to take wherever it applies; NULL: none */
+    const char *pin_file;    /* a plan file: read and obeyed when it exists, else written */
+    const char *cache_folder; /* NULL: the user's cache folder; "": no cache */
+    int lanes;               /* 0: one or two, as measured; else 1 or 2 */
+    gx_choice programmatic;  /* programmatic dependent launch; auto: as measured */
+    bool reuse_off;          /* no sharing of arena memory: ground truth for tests */
+    bool no_measure;         /* take the first alternative that applies; nothing is timed */
+} gx_plan_options;
+
+/* Selection and layout. `options` may be NULL: device 0 or the CPU as the build has it.
+ * Measures on the device, unless the device is the CPU or the plan is pinned or cached. */
+GX_API gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
+                                gx_plan **plan, gx_error *err) GX_MUST_CHECK;
+GX_API void gx_plan_free(gx_plan *plan);
+
+/* Writes the plan file: through a temporary file, so that no half-written one stays. */
+GX_API gx_status gx_plan_write(const gx_plan *plan, const char *path,
+                               gx_error *err) GX_MUST_CHECK;
+
+/* One unit: a group of consecutive nodes that one alternative runs. */
+typedef struct gx_unit_info {
+    size_t first_node, n_nodes;
+    const char *alternative;
+    int lane;
+    gx_phase phase;
+    double measured_us; /* < 0: not measured */
+    size_t workspace_bytes;
+    size_t n_rejected;
+} gx_unit_info;
+typedef struct gx_rejected_info {
+    const char *alternative;
+    double measured_us; /* < 0: not measured */
+    const char *reason; /* "slower", "does not apply: ...", "error 3.1e-2 over tolerance" */
+} gx_rejected_info;
+GX_API size_t gx_plan_unit_count(const gx_plan *plan);
+GX_API gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i);
+GX_API gx_rejected_info gx_plan_rejected(const gx_plan *plan, size_t unit, size_t i);
+
+typedef struct gx_plan_info {
+    int device;
+    int n_lanes;
+    bool programmatic;
+    bool unfused;
+    size_t n_cached;   /* units whose choice came from the cache or the pinned file */
+    size_t n_measured; /* units whose choice was measured now */
+    size_t arena_bytes, workspace_bytes, persistent_bytes, naive_bytes;
+    double select_s, layout_s;
+    double lane_us[2]; /* step time with 1 and 2 lanes when both were tried; < 0: not */
+    double programmatic_us[2]; /* off, on; < 0: not tried */
+    size_t n_forced;           /* units that took the forced alternative */
+    const char *cache_note;    /* why the cache was not read or not written; NULL: all well */
+} gx_plan_info;
+GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
+/* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit
+ * indexes; offset -1 for persistent and for elided values. */
+typedef struct gx_slot_info {
+    int64_t offset;
+    size_t bytes;
+    int64_t first_unit, last_unit;
+    bool elided; /* inside a fused group, never stored */
+} gx_slot_info;
+GX_API gx_slot_info gx_plan_slot(const gx_plan *plan, size_t value);
+
+/* --- exec --- */
+
+typedef struct gx_exec gx_exec;
+
+typedef enum gx_mode {
+    GX_MODE_CPU,   /* the double reference, op by op; only on GX_CPU */
+    GX_MODE_EAGER, /* one launch at a time on the stream */
+    GX_MODE_GRAPH  /* one replay of the captured graph */
+} gx_mode;
+
+typedef struct gx_exec_options {
+    int steps_per_launch; /* 0 or 1: one; K: K steps unrolled in one graph */
+    bool no_prime_check;  /* keep false: else nothing is primed; for tests of priming */
+} gx_exec_options;
+
+/* Allocates arena and workspaces, prepares each unit, loads every kernel, and primes the
+ * step once on saved and restored state. `options` may be NULL. */
+GX_API gx_status gx_exec_create(const gx_plan *plan, gx_state *state,
+                                const gx_exec_options *options, gx_exec **exec,
+                                gx_error *err) GX_MUST_CHECK;
+GX_API void gx_exec_free(gx_exec *exec);
+
+/* Captures, instantiates and uploads now; else the first run in graph mode does. */
+GX_API gx_status gx_exec_capture(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
+
+/* Copies a host tensor into an input, ordered before the steps submitted later; the host
+ * memory may be reused on return. Same rule in every mode: a step sees the values of the
+ * last write. GX_ERR_STATE for an input that data feeds. */
+GX_API gx_status gx_exec_write(gx_exec *exec, const char *input, const gx_tensor *host,
+                               gx_error *err) GX_MUST_CHECK;
+
+/* Makes an input live at the caller's device memory (256-byte aligned, whole tensor). A
+ * captured graph is dropped and built again at the next run; counted in the stats. The
+ * memory is the caller's and must outlive the exec or the next bind. */
+GX_API gx_status gx_exec_bind(gx_exec *exec, const char *input, void *device_data,
+                              gx_error *err) GX_MUST_CHECK;
+
+/* Submits n steps and returns; the CPU has done them on return. With K steps per launch n
+ * must be a multiple of K in graph mode. */
+GX_API gx_status gx_exec_run(gx_exec *exec, gx_mode mode, int64_t n_steps,
+                             gx_error *err) GX_MUST_CHECK;
+/* Waits for what was submitted and reports a device fault if there was one. */
+GX_API gx_status gx_exec_sync(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
+
+/* Copies an output, an input or a persistent tensor to the host and waits. Outputs live
+ * until the next step is submitted. dtypes as gx_state_read. */
+GX_API gx_status gx_exec_read(gx_exec *exec, const char *name, gx_tensor *host,
+                              gx_error *err) GX_MUST_CHECK;
+/* The same without waiting: `host` holds the values of the steps submitted so far after
+ * the next gx_exec_sync, whatever is submitted in between. dtype must be the declared
+ * one. `host->data` must stay valid until then. */
+GX_API gx_status gx_exec_fetch(gx_exec *exec, const char *name, gx_tensor *host,
+                               gx_error *err) GX_MUST_CHECK;
+
+/* The last `n_rows` rows of the log (n_rows x gx_graph_logged count doubles, oldest first);
+ * at most GX_LOG_ROWS. Waits. */
+GX_API gx_status gx_exec_log(gx_exec *exec, int64_t n_rows, double *rows,
+                             gx_error *err) GX_MUST_CHECK;
+
+/* --- measuring --- */
+
+/* Times of one block. All in seconds for the whole block of n steps, except host. */
+typedef struct gx_timing {
+    double host_s;   /* first call entered to last call returned */
+    double wall_s;   /* submit to synchronized, the device idle before */
+    double device_s; /* between events around the block; < 0 on the CPU: no events */
+} gx_timing;
+GX_API gx_status gx_exec_time(gx_exec *exec, gx_mode mode, int64_t n_steps,
+                              gx_timing *timing, gx_error *err) GX_MUST_CHECK;
+
+/* What building cost, in seconds; < 0: not done. Counts say what was launched. */
+typedef struct gx_exec_stats {
+    double prime_s, prepare_s, capture_s, instantiate_s, upload_s, first_launch_s;
+    int64_t graph_launches, eager_steps, rebuilds, instantiations;
+    int64_t launches_per_step; /* kernel, copy and fill launches of one eager step */
+    int64_t graph_nodes;       /* of the captured graph, all K steps; 0: not captured */
+    int64_t programmatic_edges;
+    size_t device_bytes; /* arena and workspaces */
+} gx_exec_stats;
+GX_API gx_exec_stats gx_exec_stats_get(const gx_exec *exec);
+
+/* The captured cudaGraph_t, owned by the exec, to sit as a child graph in the caller's own;
+ * captures first if need be. */
+GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err) GX_MUST_CHECK;
+
+/* Host seconds to launch a graph of `n_nodes` empty kernels in a chain, the median of
+ * `repeats` launches to an idle device: the limit that a replay is held against. */
+GX_API gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats,
+                                     double *median_s, gx_error *err) GX_MUST_CHECK;
+
+/* cudaProfilerStart and cudaProfilerStop, for `nsys profile -c cudaProfilerApi`; the
+ * window should open before the capture. */
+GX_API gx_status gx_profiler_window(bool open, gx_error *err) GX_MUST_CHECK;
+/* An NVTX range "measured" around what the caller measures; nothing without NVTX. */
+GX_API void gx_measured_begin(void);
+GX_API void gx_measured_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,111 @@
+/* The builder inside: what the files that make a checked graph of a written one share. */
+#ifndef GX_BUILDER_H
+#define GX_BUILDER_H
+
+#include "resolve.h"
+
+/* What has reached a value on the way back; by value id. */
+typedef struct gx_gradient {
+    const char *sum;         /* the contributions added up so far; NULL: none */
+    int n_expected, n_given; /* contributions */
+    bool wanted;             /* a trained parameter lies behind the value */
+    bool is_one;             /* the gradient is exactly 1: `sum` names no value */
+} gx_gradient;
+
+/* Scratch memory lives in the graph's arena too, so that one check at the end sees that
+ * memory ran out. */
+struct gx_builder {
+    gx_graph *graph;
+    gx_diagnostics *list;
+    gx_phase phase; /* of the nodes that are appended */
+    bool written;   /* the node that is bound stands in the file */
+    int32_t *order; /* ids of the nodes that the program has, in order */
+    size_t n_order, order_capacity;
+    gx_gradient *gradients; /* NULL outside the backward walk */
+    size_t n_gradients;
+    int32_t walked; /* the node whose gradient is being derived */
+    double rate;    /* of the optimizer, where has_rate */
+    bool has_rate;
+    size_t n_hints; /* searches for a nearest tensor name so far */
+};
+
+/* --- bind.c --- */
+
+/* Finds the row, operands and attributes of a node and claims its outputs. False after a
+ * report. */
+bool gx_bind(gx_builder *builder, int32_t id);
+/* Calls infer where every input has a shape; true when every output has one then. */
+bool gx_infer(gx_builder *builder, int32_t id);
+/* Reads one attribute's text; reports and returns false when it is not one. */
+bool gx_read_attr(gx_builder *builder, const gx_field *field, const char *text,
+                  gx_pos pos, gx_attr *attr);
+/* Of the values that stand, the name nearest to `name`, or NULL. */
+const char *gx_nearest_value(gx_builder *builder, const char *name);
+/* The row's field of that name, or NULL; *index counts among tensors or among the others.
+ */
+const gx_field *gx_field_find(const gx_op *op, const char *name, int *index);
+const char *gx_nearest_field(const gx_op *op, const char *name, bool tensors);
+
+static inline bool gx_is_tensor_field(const gx_field *field)
+{
+    return field->kind == GX_FIELD_IN || field->kind == GX_FIELD_INOUT ||
+           field->kind == GX_FIELD_OUT;
+}
+
+/* The kind of tensor field `arg` of a row. */
+gx_field_kind gx_arg_kind(const gx_op *op, int arg);
+int gx_n_args(const gx_op *op);
+
+/* --- builder.c --- */
+
+void gx_builder_init(gx_builder *builder, gx_graph *graph, gx_diagnostics *list);
+/* Binds, infers and expands one node, and puts it in order. False: a mistake was
+ * reported, of this node or of one that it reads from. */
+bool gx_builder_place(gx_builder *builder, int32_t id);
+/* gx_builder_node with a place of its own for each field; pos is the node's. */
+int32_t gx_builder_append(gx_builder *builder, const char *op, const char *name,
+                          int32_t origin, const gx_field_value *fields, int n_fields,
+                          gx_pos pos);
+
+/* --- backward.c --- */
+
+/* The loss that `graph->backward` names; -1 after a report. */
+int32_t gx_find_loss(gx_builder *builder);
+/* Derives the gradient of the loss for every trained parameter that leads to it. */
+void gx_derive_backward(gx_builder *builder, int32_t loss);
+
+/* --- program.c: what gexec adds around the model's own ops --- */
+
+/* The data set on the device and its row list. */
+void gx_add_data(gx_builder *builder);
+/* A gather for each input that the data feeds. */
+void gx_add_gathers(gx_builder *builder);
+void gx_add_metrics(gx_builder *builder);
+/* Chooses what is logged, and appends step.end where there is something to keep. */
+void gx_add_step_end(gx_builder *builder);
+/* Makes gexec's own state of that name when it is one and is not there yet. */
+void gx_ensure_state(gx_builder *builder, const char *name);
+
+/* A value that lives from step to step; -1 after a report. */
+int32_t gx_add_state(gx_builder *builder, const char *name, gx_dtype dtype, int rank,
+                     const int64_t *dim, gx_init init);
+
+/* --- training.c --- */
+
+/* Checks the optimizer section, and takes its rate. */
+void gx_check_optimizer(gx_builder *builder);
+/* One update for each trained parameter that has a gradient. */
+void gx_add_optimizer(gx_builder *builder);
+
+/* --- prune.c --- */
+
+/* Takes backward and optimizer ops, and what reads from them, out of the order. */
+void gx_drop_training(gx_builder *builder);
+/* Marks what is named under outputs and keep. `derived`: the gradients stand. */
+void gx_mark_outputs(gx_builder *builder, bool derived);
+/* In an evaluation program leaves only forward ops that something asks for. */
+void gx_prune(gx_builder *builder);
+/* Readers, fans, index limits; after the order is final. */
+void gx_annotate(gx_graph *graph);
+
+#endif

@@ -1,0 +1,72 @@
+/* What the refuses and prepare hooks of the CUDA alternatives share: shapes and operands.
+ */
+#ifndef GX_CUDA_CALL_H
+#define GX_CUDA_CALL_H
+
+#include <stddef.h>
+
+#include "ops.h"
+
+/* Bytes that a table of tensors may take among a kernel's arguments: every driver takes
+ * 4 KB of arguments, and the rest is for those that are not tables. */
+enum { GX_TABLE_BYTES = 3584 };
+
+/* Operand `arg` of a call has memory that this alternative must write or may read. */
+static inline bool gx_is_elided(const gx_group *group, int call, int arg)
+{
+    return group->elided != NULL && group->elided[call * GX_MAX_ARGS + arg];
+}
+
+/* The output that one call makes is what another reads. */
+static inline bool gx_feeds(const gx_call *from, int out, const gx_call *to, int in)
+{
+    return gx_has(from, out) && gx_has(to, in) && from->arg[out].data == to->arg[in].data;
+}
+
+/* The pointer, or NULL for an operand that is absent. */
+static inline void *gx_data(const gx_call *call, int arg)
+{
+    return gx_has(call, arg) ? call->arg[arg].data : NULL;
+}
+
+static inline gx_act gx_act_of(const gx_call *call, int attr)
+{
+    return (gx_act)call->attr[attr].i;
+}
+
+/* A tensor as a matrix: its last size is the columns. */
+static inline int64_t gx_columns(const gx_tensor *tensor)
+{
+    return tensor->rank > 0 ? tensor->dim[tensor->rank - 1] : 1;
+}
+
+static inline int64_t gx_rows(const gx_tensor *tensor)
+{
+    int64_t rows = 1;
+
+    for (int i = 0; i + 1 < tensor->rank; i++)
+        rows *= tensor->dim[i];
+    return rows;
+}
+
+static inline bool gx_is_float(gx_dtype dtype)
+{
+    return dtype == GX_F32 || dtype == GX_BF16;
+}
+
+/* The largest power of two, up to `most`, that divides the address. */
+static inline unsigned gx_alignment_of(const void *data, unsigned most)
+{
+    unsigned bytes = most;
+
+    while (bytes > 1 && (uintptr_t)data % bytes != 0)
+        bytes /= 2;
+    return bytes;
+}
+
+static inline int64_t gx_divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+#endif

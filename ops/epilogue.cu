@@ -1,0 +1,180 @@
+/* Bias and activation by themselves, and their derivative with the gradient of the bias.
+ *
+ * Blocks are two-dimensional: threads along x keep to their columns, so that no index has
+ * to be divided and a bias is read once; threads along y share the rows. */
+#include "epilogue_kernels.h"
+#include "kernel.cuh"
+
+namespace
+{
+
+constexpr int THREADS = 256;
+constexpr int64_t MAX_GRID_Y = 65535;
+
+template <typename T, int N>
+__global__ void __launch_bounds__(THREADS)
+    epilogue_kernel(const __grid_constant__ gx_epilogue e)
+{
+    gx_begin_kernel();
+    const T *x = static_cast<const T *>(e.x), *bias = static_cast<const T *>(e.bias);
+    T *out = static_cast<T *>(e.out), *pre = static_cast<T *>(e.pre);
+    const int64_t row_step = (int64_t)gridDim.y * blockDim.y;
+
+    for (int64_t c = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; c < e.columns;
+         c += (int64_t)gridDim.x * blockDim.x * N) {
+        float shift[N] = {};
+
+        if (bias != nullptr)
+            gx_load_vector(shift, bias + c);
+#pragma unroll 2
+        for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < e.rows;
+             r += row_step) {
+            const int64_t at = r * e.columns + c;
+            float v[N];
+
+            gx_load_vector(v, x + at);
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                v[i] += shift[i];
+            if (pre != nullptr)
+                gx_store_vector(pre + at, v);
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                v[i] = gx_apply_act(e.act, v[i]);
+            gx_store_vector(out + at, v);
+        }
+    }
+}
+
+/* With column sums a block has all rows of its columns (gridDim.y is 1), and adds the
+ * sums of its threads in the order of y. Shared memory: [blockDim.y][blockDim.x * N]. */
+template <typename T, int N>
+__global__ void __launch_bounds__(1024)
+    epilogue_bwd_kernel(const __grid_constant__ gx_epilogue_bwd e)
+{
+    gx_begin_kernel();
+    extern __shared__ float sums[];
+    const T *dy = static_cast<const T *>(e.dy), *saved = static_cast<const T *>(e.saved);
+    T *dx = static_cast<T *>(e.dx), *dbias = static_cast<T *>(e.dbias);
+    const int64_t row_step = (int64_t)gridDim.y * blockDim.y;
+    const int width = blockDim.x * N;
+
+    for (int64_t first = (int64_t)blockIdx.x * width; first < e.columns;
+         first += (int64_t)gridDim.x * width) {
+        const int64_t c = first + threadIdx.x * N;
+        float total[N] = {};
+
+#pragma unroll 4
+        for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y;
+             c < e.columns && r < e.rows; r += row_step) {
+            const int64_t at = r * e.columns + c;
+            float v[N], s[N] = {};
+
+            gx_load_vector(v, dy + at);
+            if (e.act != GX_ACT_NONE)
+                gx_load_vector(s, saved + at);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                v[i] = gx_act_backward(e.act, v[i], s[i]);
+                total[i] += v[i];
+            }
+            if (dx != nullptr)
+                gx_store_vector(dx + at, v);
+        }
+        if (dbias == nullptr)
+            continue;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            sums[threadIdx.y * width + threadIdx.x * N + i] = total[i];
+        __syncthreads();
+        for (int i = threadIdx.y * blockDim.x + threadIdx.x;
+             i < width && first + i < e.columns; i += blockDim.x * blockDim.y) {
+            float all = 0.0f;
+
+            for (int y = 0; y < (int)blockDim.y; y++)
+                all += sums[y * width + i];
+            gx_store(dbias + first + i, all);
+        }
+    }
+}
+
+static const void *forward_instance(const gx_epilogue *e)
+{
+    if (e->dtype == GX_BF16)
+        return e->wide ? (const void *)epilogue_kernel<__nv_bfloat16, 8>
+                       : (const void *)epilogue_kernel<__nv_bfloat16, 1>;
+    return e->wide ? (const void *)epilogue_kernel<float, 4>
+                   : (const void *)epilogue_kernel<float, 1>;
+}
+
+static const void *backward_instance(const gx_epilogue_bwd *e)
+{
+    if (e->dtype == GX_BF16)
+        return e->wide ? (const void *)epilogue_bwd_kernel<__nv_bfloat16, 2>
+                       : (const void *)epilogue_bwd_kernel<__nv_bfloat16, 1>;
+    return e->wide ? (const void *)epilogue_bwd_kernel<float, 2>
+                   : (const void *)epilogue_bwd_kernel<float, 1>;
+}
+
+/* The smallest power of two from `least` to `most` that covers n. */
+static unsigned cover(int64_t n, unsigned least, unsigned most)
+{
+    unsigned size = least;
+
+    while (size < most && size < n)
+        size *= 2;
+    return size;
+}
+
+} // namespace
+
+extern "C" gx_status gx_epilogue_load(const gx_epilogue *epilogue, gx_error *err)
+{
+    return gx_load_kernel(forward_instance(epilogue), 0, "epilogue_kernel", err);
+}
+
+extern "C" gx_status gx_epilogue_launch(const gx_epilogue *epilogue, gx_ctx *ctx,
+                                        gx_error *err)
+{
+    const int64_t n = !epilogue->wide ? 1 : epilogue->dtype == GX_BF16 ? 8 : 4;
+    const int64_t vectors = gx_divide_up(epilogue->columns, n);
+    const unsigned x = cover(vectors, 1, THREADS);
+    const dim3 block(x, THREADS / x);
+    const unsigned blocks_x = gx_grid_for(vectors, x, INT32_MAX);
+    /* Four rows a thread once the card is full: then a bias is not read again for each.
+     */
+    const int64_t full = gx_divide_up((int64_t)ctx->n_sm * 16, blocks_x);
+    const int64_t rows = gx_divide_up(epilogue->rows, block.y);
+    const int64_t blocks_y = rows <= full ? rows : full > rows / 4 ? full : rows / 4;
+    void *args[] = { (void *)epilogue };
+
+    return gx_launch(
+        ctx, "epilogue_kernel", forward_instance(epilogue),
+        dim3(blocks_x, (unsigned)(blocks_y < MAX_GRID_Y ? blocks_y : MAX_GRID_Y)), block,
+        0, args, err);
+}
+
+extern "C" gx_status gx_epilogue_bwd_load(const gx_epilogue_bwd *backward, gx_error *err)
+{
+    return gx_load_kernel(backward_instance(backward), 0, "epilogue_bwd_kernel", err);
+}
+
+extern "C" gx_status gx_epilogue_bwd_launch(const gx_epilogue_bwd *backward, gx_ctx *ctx,
+                                            gx_error *err)
+{
+    const bool has_sums = backward->dbias != NULL;
+    const int64_t vectors = gx_divide_up(backward->columns, backward->wide ? 2 : 1);
+    const unsigned x = has_sums ? 16 : cover(vectors, 1, THREADS);
+    const dim3 block(x, has_sums ? cover(backward->rows, 4, 1024 / x) : THREADS / x);
+    const int64_t rows = gx_divide_up(backward->rows, block.y);
+    const unsigned blocks_y =
+        has_sums ? 1 : (unsigned)(rows < MAX_GRID_Y ? rows : MAX_GRID_Y);
+    const size_t shared =
+        has_sums ? block.x * block.y * (backward->wide ? 2 : 1) * sizeof(float) : 0;
+    void *args[] = { (void *)backward };
+
+    return gx_launch(ctx, "epilogue_bwd_kernel", backward_instance(backward),
+                     dim3(gx_grid_for(vectors, x, INT32_MAX), blocks_y), block, shared,
+                     args, err);
+}

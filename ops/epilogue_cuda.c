@@ -1,0 +1,137 @@
+/* The CUDA alternatives of epilogue and epilogue.bwd: one kernel each. */
+#include "cuda_call.h"
+#include "epilogue_kernels.h"
+
+/* --- forward --- */
+
+static const char *refuses_forward(const gx_group *group, const gx_ctx *ctx)
+{
+    const gx_tensor *x = &group->call[0].arg[GX_EPILOGUE_X];
+
+    (void)ctx;
+    return gx_is_float(x->dtype) ? NULL : "only f32 and bf16";
+}
+
+static gx_epilogue describe_forward(const gx_group *group)
+{
+    const gx_call *call = &group->call[0];
+    const gx_tensor *x = &call->arg[GX_EPILOGUE_X];
+    gx_epilogue e = {
+        .rows = gx_rows(x),
+        .columns = gx_columns(x),
+        .dtype = x->dtype,
+        .act = (int)gx_act_of(call, GX_EPILOGUE_ACT),
+        .x = x->data,
+        .bias = gx_data(call, GX_EPILOGUE_BIAS),
+        .out = gx_data(call, GX_EPILOGUE_OUT),
+        .pre = gx_is_elided(group, 0, GX_EPILOGUE_PRE) ? NULL
+                                                       : gx_data(call, GX_EPILOGUE_PRE),
+    };
+    const uintptr_t all =
+        (uintptr_t)e.x | (uintptr_t)e.bias | (uintptr_t)e.out | (uintptr_t)e.pre;
+
+    e.wide = all % 16 == 0 && e.columns % (int64_t)(16 / gx_dtype_bytes(e.dtype)) == 0;
+    return e;
+}
+
+static gx_status prepare_forward(const gx_group *group, const gx_ctx *ctx,
+                                 gx_prepared *prepared, gx_error *err)
+{
+    const gx_epilogue e = describe_forward(group);
+
+    (void)ctx;
+    prepared->workspace_bytes = 0;
+    prepared->n_algos = 1;
+    prepared->n_launches = e.rows > 0 && e.columns > 0 ? 1 : 0;
+    return prepared->n_launches > 0 ? gx_epilogue_load(&e, err) : GX_OK;
+}
+
+static gx_status launch_forward(const gx_group *group, const gx_prepared *prepared,
+                                gx_ctx *ctx, gx_error *err)
+{
+    const gx_epilogue e = describe_forward(group);
+
+    return prepared->n_launches > 0 ? gx_epilogue_launch(&e, ctx, err) : GX_OK;
+}
+
+/* --- backward --- */
+
+static const char *refuses_backward(const gx_group *group, const gx_ctx *ctx)
+{
+    const gx_tensor *dy = &group->call[0].arg[GX_EPILOGUE_BWD_DY];
+
+    (void)ctx;
+    return gx_is_float(dy->dtype) ? NULL : "only f32 and bf16";
+}
+
+static gx_epilogue_bwd describe_backward(const gx_group *group)
+{
+    const gx_call *call = &group->call[0];
+    const gx_tensor *dy = &call->arg[GX_EPILOGUE_BWD_DY];
+    const gx_act act = gx_act_of(call, GX_EPILOGUE_BWD_ACT);
+    gx_epilogue_bwd e = {
+        .rows = gx_rows(dy),
+        .columns = gx_columns(dy),
+        .dtype = dy->dtype,
+        .act = (int)act,
+        .dy = dy->data,
+        .dx = gx_is_elided(group, 0, GX_EPILOGUE_BWD_DX)
+                  ? NULL
+                  : gx_data(call, GX_EPILOGUE_BWD_DX),
+        .dbias = gx_data(call, GX_EPILOGUE_BWD_DBIAS),
+    };
+
+    if (act == GX_ACT_RELU)
+        e.saved = gx_data(call, GX_EPILOGUE_BWD_Y);
+    else if (act == GX_ACT_GELU_TANH)
+        e.saved = gx_data(call, GX_EPILOGUE_BWD_PRE);
+    const uintptr_t all = (uintptr_t)e.dy | (uintptr_t)e.saved | (uintptr_t)e.dx;
+
+    e.wide = all % (2 * gx_dtype_bytes(e.dtype)) == 0 && e.columns % 2 == 0;
+    return e;
+}
+
+static gx_status prepare_backward(const gx_group *group, const gx_ctx *ctx,
+                                  gx_prepared *prepared, gx_error *err)
+{
+    const gx_epilogue_bwd e = describe_backward(group);
+    /* Without rows the column sums are still written: zeros. */
+    const bool writes = e.columns > 0 && (e.rows > 0 || e.dbias != NULL);
+
+    (void)ctx;
+    prepared->workspace_bytes = 0;
+    prepared->n_algos = 1;
+    prepared->n_launches = writes && (e.dx != NULL || e.dbias != NULL) ? 1 : 0;
+    return prepared->n_launches > 0 ? gx_epilogue_bwd_load(&e, err) : GX_OK;
+}
+
+static gx_status launch_backward(const gx_group *group, const gx_prepared *prepared,
+                                 gx_ctx *ctx, gx_error *err)
+{
+    const gx_epilogue_bwd e = describe_backward(group);
+
+    return prepared->n_launches > 0 ? gx_epilogue_bwd_launch(&e, ctx, err) : GX_OK;
+}
+
+static const char *const forward_pattern[] = { "epilogue", NULL };
+static const char *const backward_pattern[] = { "epilogue.bwd", NULL };
+
+const gx_alternative gx_epilogue_alternatives[] = {
+    {
+        .name = "kernel",
+        .pattern = forward_pattern,
+        .strict = true,
+        .refuses = refuses_forward,
+        .prepare = prepare_forward,
+        .launch = launch_forward,
+    },
+    {
+        .name = "kernel",
+        .pattern = backward_pattern,
+        .strict = true,
+        .refuses = refuses_backward,
+        .prepare = prepare_backward,
+        .launch = launch_backward,
+    },
+    { 0 },
+};

@@ -1,0 +1,42 @@
+/* Bias and activation over a matrix, and back. */
+#ifndef GX_EPILOGUE_KERNELS_H
+#define GX_EPILOGUE_KERNELS_H
+
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* pre = x + bias, out = act(pre); bias and pre may be NULL. */
+typedef struct gx_epilogue {
+    int64_t rows, columns;
+    gx_dtype dtype;
+    bool wide; /* every pointer and row allows 16 bytes at once */
+    int act;
+    const void *x, *bias;
+    void *out, *pre;
+} gx_epilogue;
+
+/* dx = dy * act'(saved), dbias = column sums of dx; dx or dbias may be NULL. */
+typedef struct gx_epilogue_bwd {
+    int64_t rows, columns;
+    gx_dtype dtype;
+    bool wide; /* every pointer and row allows two elements at once */
+    int act;
+    const void *dy, *saved; /* y for relu, pre for gelu_tanh, NULL for none */
+    void *dx, *dbias;
+} gx_epilogue_bwd;
+
+gx_status gx_epilogue_load(const gx_epilogue *epilogue, gx_error *err) GX_MUST_CHECK;
+gx_status gx_epilogue_launch(const gx_epilogue *epilogue, gx_ctx *ctx,
+                             gx_error *err) GX_MUST_CHECK;
+gx_status gx_epilogue_bwd_load(const gx_epilogue_bwd *backward,
+                               gx_error *err) GX_MUST_CHECK;
+gx_status gx_epilogue_bwd_launch(const gx_epilogue_bwd *backward, gx_ctx *ctx,
+                                 gx_error *err) GX_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,188 @@
+/* Products by cuBLASLt: plain, with the epilogue, and with the derivative of the
+ * epilogue. */
+#include "gemm_cuda.h"
+#include "gemm_tile.h"
+#include "lt.h"
+
+enum {
+    MASK_ALIGNMENT = 128, /* bits of a row of the relu mask */
+    AUX_ALIGNMENT = 8,    /* elements of a row that an epilogue keeps */
+    AUX_BYTES = 16,
+    WORKSPACE_ALIGNMENT = 256
+};
+
+/* --- when it applies --- */
+
+const char *gx_gemm_lt_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_refuses(group);
+
+    (void)ctx;
+    if (reason != NULL)
+        return reason;
+    const gx_product product = gx_product_of(&group->call[0]);
+
+    if (product.m == 0 || product.n == 0 || product.k == 0)
+        return "a size is zero";
+    return NULL;
+}
+
+/* Rows of what an epilogue keeps or reads lie n elements apart. */
+static const char *refuses_aux(const gx_call *call, int arg)
+{
+    const gx_tensor *aux = &call->arg[arg];
+
+    if (gx_columns(aux) % AUX_ALIGNMENT != 0)
+        return "cuBLASLt keeps the pre-activation in rows of a multiple of 8 elements";
+    return NULL;
+}
+
+const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_lt_refuses(group, ctx);
+
+    if (reason == NULL)
+        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_X);
+    if (reason != NULL)
+        return reason;
+    const gx_call *epilogue = &group->call[1];
+    const gx_act act = gx_act_of(epilogue, GX_EPILOGUE_ACT);
+
+    if (!gx_has(epilogue, GX_EPILOGUE_BIAS) && act == GX_ACT_NONE)
+        return "there is neither bias nor activation";
+    if (gx_kept_of(group) == NULL)
+        return NULL;
+    if (act != GX_ACT_GELU_TANH)
+        return "cuBLASLt keeps the pre-activation of gelu alone";
+    return refuses_aux(epilogue, GX_EPILOGUE_X);
+}
+
+const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_lt_refuses(group, ctx);
+
+    if (reason == NULL)
+        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
+    if (reason != NULL)
+        return reason;
+    const gx_call *backward = &group->call[1];
+    const gx_act act = gx_act_of(backward, GX_EPILOGUE_BWD_ACT);
+
+    if (act == GX_ACT_NONE)
+        return "there is no activation to go back through";
+    if (!gx_has(backward, GX_EPILOGUE_BWD_DX) ||
+        gx_is_elided(group, 1, GX_EPILOGUE_BWD_DX))
+        return "dx is not wanted";
+    return act == GX_ACT_GELU_TANH ? refuses_aux(backward, GX_EPILOGUE_BWD_PRE) : NULL;
+}
+
+/* --- what is asked of the library --- */
+
+static int64_t mask_ld(const gx_product *product)
+{
+    return gx_divide_up(product->n, MASK_ALIGNMENT) * MASK_ALIGNMENT;
+}
+
+static void add_epilogue(const gx_group *group, gx_lt_product *lt)
+{
+    const gx_call *call = &group->call[1];
+    const gx_act act = gx_act_of(call, GX_EPILOGUE_ACT);
+    const bool has_bias = gx_has(call, GX_EPILOGUE_BIAS);
+
+    lt->out = call->arg[GX_EPILOGUE_OUT].data;
+    lt->bias = gx_data(call, GX_EPILOGUE_BIAS);
+    lt->aux = gx_kept_of(group);
+    if (lt->aux != NULL) {
+        lt->aux_ld = lt->n;
+        lt->epilogue =
+            has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    } else if (act == GX_ACT_GELU_TANH) {
+        lt->epilogue = has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    } else if (act == GX_ACT_RELU) {
+        lt->epilogue = has_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    } else {
+        lt->epilogue = CUBLASLT_EPILOGUE_BIAS;
+    }
+}
+
+static void add_backward(const gx_group *group, void *workspace, gx_lt_product *lt,
+                         const gx_product *product)
+{
+    const gx_call *call = &group->call[1];
+    const bool has_sums = gx_has(call, GX_EPILOGUE_BWD_DBIAS);
+
+    lt->out = call->arg[GX_EPILOGUE_BWD_DX].data;
+    lt->bias = gx_data(call, GX_EPILOGUE_BWD_DBIAS);
+    if (gx_act_of(call, GX_EPILOGUE_BWD_ACT) == GX_ACT_GELU_TANH) {
+        lt->aux = call->arg[GX_EPILOGUE_BWD_PRE].data;
+        lt->aux_ld = lt->n;
+        lt->epilogue = has_sums ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+        return;
+    }
+    lt->aux = workspace;
+    lt->aux_ld = mask_ld(product);
+    lt->epilogue = has_sums ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
+    const int64_t mask_bytes = product->m * (lt->aux_ld / 8);
+
+    lt->skip_bytes =
+        (size_t)(gx_divide_up(mask_bytes, WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT);
+}
+
+static gx_lt_product describe(const gx_group *group, void *workspace)
+{
+    const gx_product product = gx_product_of(&group->call[0]);
+    gx_lt_product lt = {
+        .m = product.m,
+        .n = product.n,
+        .k = product.k,
+        .trans_a = product.trans_a,
+        .trans_b = product.trans_b,
+        .dtype = product.dtype,
+        .precision = product.precision,
+        .a = product.a,
+        .b = product.b,
+        .out = group->call[0].arg[GX_GEMM_OUT].data,
+        .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
+    };
+
+    if (gx_is_backward(group))
+        add_backward(group, workspace, &lt, &product);
+    else if (group->n_calls == 2)
+        add_epilogue(group, &lt);
+    return lt;
+}
+
+static bool needs_mask(const gx_lt_product *lt)
+{
+    return lt->epilogue == CUBLASLT_EPILOGUE_DRELU ||
+           lt->epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
+}
+
+/* --- hooks --- */
+
+gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
+                             gx_prepared *prepared, gx_error *err)
+{
+    /* Before there is a workspace: any address that is as aligned as one. */
+    void *workspace = (void *)(uintptr_t)WORKSPACE_ALIGNMENT;
+    const gx_lt_product lt = describe(group, workspace);
+
+    if (lt.aux != NULL && gx_alignment_of(lt.aux, AUX_BYTES) < AUX_BYTES)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "cuBLASLt: the pre-activation must be at a multiple of %d bytes",
+                       AUX_BYTES);
+    if (needs_mask(&lt))
+        GX_TRY(gx_relu_mask_load(lt.dtype, err));
+    return gx_lt_prepare(&lt, ctx, prepared, err);
+}
+
+gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
+                            gx_ctx *ctx, gx_error *err)
+{
+    const gx_lt_product lt = describe(group, ctx->workspace);
+
+    if (needs_mask(&lt))
+        GX_TRY(gx_relu_mask_launch(group->call[1].arg[GX_EPILOGUE_BWD_Y].data, lt.dtype,
+                                   lt.m, lt.n, lt.aux_ld, lt.aux, ctx, err));
+    return gx_lt_launch(&lt, prepared, ctx, err);
+}

@@ -1,0 +1,74 @@
+/* Our own product kernel: out = op(a) op(b) and what follows it, a tile of out a block.
+ */
+#ifndef GX_GEMM_TILE_H
+#define GX_GEMM_TILE_H
+
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gx_tile_math {
+    GX_TILE_F32,  /* f32 operands, ordinary cores */
+    GX_TILE_TF32, /* f32 operands rounded to tf32, tensor cores */
+    GX_TILE_BF16  /* bf16 operands, tensor cores */
+} gx_tile_math;
+
+/* Tile shapes, rows x columns of out; each block is 8 warps, which share the k of a tile.
+ */
+#define GX_TILE_LIST(X) \
+    X(0, 16, 16)        \
+    X(1, 32, 16)        \
+    X(2, 64, 16)        \
+    X(3, 32, 32)        \
+    X(4, 64, 64)
+enum { GX_N_TILES = 5 };
+
+typedef enum gx_tile_tail {
+    GX_TAIL_NONE,
+    GX_TAIL_FORWARD, /* pre = product + bias, out = act(pre); bias and pre may be NULL */
+    GX_TAIL_BACKWARD /* out = product * act'(saved), dbias = column sums; both may be NULL
+                      */
+} gx_tile_tail;
+
+typedef struct gx_tile {
+    int64_t m, n, k;
+    const void *a, *b;
+    void *out;
+    int64_t lda, ldb; /* elements from row to row, as stored */
+    bool trans_a, trans_b;
+    int chunk_a, chunk_b; /* bytes that may be copied at once: 16, 4 or an element */
+    gx_tile_math math;
+    int shape; /* of GX_TILE_LIST */
+    gx_tile_tail tail;
+    int act;
+    const void *bias;
+    void *pre;
+    const void *saved; /* y for relu, pre for gelu_tanh */
+    void *dbias;
+    float *partial; /* [row tiles, n], when out has more than one row of tiles */
+} gx_tile;
+
+/* Rows and columns of a tile of this shape. */
+int gx_tile_rows(int shape);
+int gx_tile_columns(int shape);
+/* Dynamic shared memory that a block needs. */
+size_t gx_tile_shared_bytes(gx_tile_math math, int shape);
+
+/* n is at least 1; m too, unless there are column sums. The launch is one kernel, or two
+ * where `partial` is used. */
+gx_status gx_tile_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
+gx_status gx_tile_launch(const gx_tile *tile, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* Packs y > 0 as the bit mask that cuBLASLt's relu backward reads: one bit an element,
+ * `ld` bits (a multiple of 128) a row of y, least significant bit first. */
+gx_status gx_relu_mask_load(gx_dtype dtype, gx_error *err) GX_MUST_CHECK;
+gx_status gx_relu_mask_launch(const void *y, gx_dtype dtype, int64_t rows,
+                              int64_t columns, int64_t ld, void *mask, gx_ctx *ctx,
+                              gx_error *err) GX_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,104 @@
+/* What the infer hooks of rows share: expectations with their diagnostics. */
+#include "infer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SHAPE_TEXT = 128 };
+
+void gx_misfit(gx_diagnostics *list, const gx_node *node, const char *key,
+               const char *format, ...)
+{
+    gx_pos pos = node->pos;
+    char text[512];
+    va_list args;
+
+    for (int f = 0; key && f < node->n_fields; f++) {
+        if (strcmp(node->fields[f].key, key) == 0)
+            pos = node->fields[f].pos;
+    }
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    gx_report(list, pos, "%s \"%s\": %s", node->op_name,
+              node->origin ? node->origin : node->name, text);
+}
+
+bool gx_expect_float(gx_diagnostics *list, const gx_node *node, const char *key,
+                     const gx_value *value)
+{
+    if (value->dtype == GX_F32 || value->dtype == GX_BF16)
+        return true;
+    gx_misfit(list, node, key, "%s is %s, expected f32 or bf16", key,
+              gx_dtype_name(value->dtype));
+    return false;
+}
+
+bool gx_expect_dtype(gx_diagnostics *list, const gx_node *node, const char *key,
+                     const gx_value *value, gx_dtype dtype)
+{
+    if (value->dtype == dtype)
+        return true;
+    gx_misfit(list, node, key, "%s is %s, expected %s", key, gx_dtype_name(value->dtype),
+              gx_dtype_name(dtype));
+    return false;
+}
+
+bool gx_expect_rank(gx_diagnostics *list, const gx_node *node, const char *key,
+                    const gx_value *value, int rank)
+{
+    char shape[SHAPE_TEXT];
+
+    if (value->rank == rank)
+        return true;
+    gx_misfit(list, node, key, "%s has shape %s, expected %d %s", key,
+              gx_shape_text(value->rank, value->dim, shape, sizeof shape), rank,
+              rank == 1 ? "dimension" : "dimensions");
+    return false;
+}
+
+bool gx_expect_like(gx_diagnostics *list, const gx_node *node, const char *key,
+                    const gx_value *value, int rank, const int64_t *dim)
+{
+    char have[SHAPE_TEXT], want[SHAPE_TEXT];
+    bool same = value->rank == rank;
+
+    for (int i = 0; same && i < rank; i++)
+        same = value->dim[i] == dim[i];
+    if (!same)
+        gx_misfit(list, node, key, "%s has shape %s, expected %s", key,
+                  gx_shape_text(value->rank, value->dim, have, sizeof have),
+                  gx_shape_text(rank, dim, want, sizeof want));
+    return same;
+}
+
+void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim)
+{
+    if (!value)
+        return;
+    value->dtype = dtype;
+    value->rank = rank;
+    for (int i = 0; i < rank; i++)
+        value->dim[i] = dim[i];
+    value->has_shape = true;
+}
+
+void gx_limit_index(gx_value *value, int64_t limit)
+{
+    if (value->index_limit == 0 || limit < value->index_limit)
+        value->index_limit = limit;
+}
+
+double gx_elements(const gx_graph *graph, const gx_node *node, int arg)
+{
+    double n = 1;
+
+    if (node->arg[arg] < 0)
+        return 0;
+    const gx_value *value = &graph->values[node->arg[arg]];
+
+    for (int i = 0; i < value->rank; i++)
+        n *= (double)value->dim[i];
+    return n;
+}

@@ -1,0 +1,155 @@
+/* What kernels share: how they begin, types, vectors, sums over a block in a fixed order.
+ */
+#ifndef GX_KERNEL_CUH
+#define GX_KERNEL_CUH
+
+#include <cuda_bf16.h>
+#include <stdint.h>
+
+#include "cuda_call.h"
+#include "launch.h"
+
+/* The first statement of every kernel. Nothing is read before the wait, since whatever
+ * ran before may have written it; only then may the next kernel be brought in. */
+static __device__ __forceinline__ void gx_begin_kernel()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+static __device__ __forceinline__ float gx_to_float(float x)
+{
+    return x;
+}
+
+static __device__ __forceinline__ float gx_to_float(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+
+static __device__ __forceinline__ void gx_store(float *to, float x)
+{
+    *to = x;
+}
+
+static __device__ __forceinline__ void gx_store(__nv_bfloat16 *to, float x)
+{
+    *to = __float2bfloat16_rn(x);
+}
+
+/* N elements that are read and written at once; their address is a multiple of their
+ * size. */
+template <typename T, int N> struct alignas(sizeof(T) * N) gx_vector {
+    T at[N];
+};
+
+template <typename T, int N>
+static __device__ __forceinline__ void gx_load_vector(float (&to)[N], const T *from)
+{
+    const gx_vector<T, N> v = *reinterpret_cast<const gx_vector<T, N> *>(from);
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        to[i] = gx_to_float(v.at[i]);
+}
+
+template <typename T, int N>
+static __device__ __forceinline__ void gx_store_vector(T *to, const float (&from)[N])
+{
+    gx_vector<T, N> v;
+
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        gx_store(&v.at[i], from[i]);
+    *reinterpret_cast<gx_vector<T, N> *>(to) = v;
+}
+
+/* --- activations --- */
+
+/* GELU in its tanh form is x s(2u) with the logistic function s, since
+ * (1 + tanh u) / 2 = s(2u); written so, the tails keep their digits. */
+static __device__ __forceinline__ float gx_gelu_gate(float x)
+{
+    const float c0 = 0.7978845608028654f, c1 = 0.044715f;
+
+    return 1.0f / (1.0f + expf(-2.0f * c0 * x * (1.0f + c1 * x * x)));
+}
+
+static __device__ __forceinline__ float gx_gelu_slope(float x)
+{
+    const float c0 = 0.7978845608028654f, c1 = 0.044715f;
+
+    /* Beyond this the gate is 0 or 1 to the last bit, and its slope times x^3 is 0. */
+    if (x < -20.0f)
+        return 0.0f;
+    if (x > 20.0f)
+        return 1.0f;
+    const float s = gx_gelu_gate(x);
+    const float rest = gx_gelu_gate(-x); /* 1 - s */
+
+    return s * (1.0f + 2.0f * x * rest * c0 * (1.0f + 3.0f * c1 * x * x));
+}
+
+static __device__ __forceinline__ float gx_apply_act(int act, float x)
+{
+    if (act == GX_ACT_RELU)
+        return x > 0.0f || x != x ? x : 0.0f; /* NaN stays */
+    if (act == GX_ACT_GELU_TANH)
+        return x * gx_gelu_gate(x);
+    return x;
+}
+
+/* `saved` is y for relu and pre for gelu_tanh. relu selects and does not multiply: an
+ * infinite dy where y is 0 gives 0. */
+static __device__ __forceinline__ float gx_act_backward(int act, float dy, float saved)
+{
+    if (act == GX_ACT_RELU)
+        return saved > 0.0f ? dy : 0.0f;
+    return act == GX_ACT_NONE ? dy : dy * gx_gelu_slope(saved);
+}
+
+/* --- sums --- */
+
+static __device__ __forceinline__ float gx_warp_sum(float x)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+static __device__ __forceinline__ double gx_warp_sum(double x)
+{
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
+}
+
+/* Every thread of the block gives x; thread 0 gets the sum, always in the same order. The
+ * block is whole warps, at most 32; `shared` holds 32. */
+static __device__ __forceinline__ double gx_block_sum(double x, double *shared)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
+
+    x = gx_warp_sum(x);
+    __syncthreads();
+    if (lane == 0)
+        shared[warp] = x;
+    __syncthreads();
+    if (warp == 0)
+        x = gx_warp_sum(lane < n_warps ? shared[lane] : 0.0);
+    return x;
+}
+
+/* Blocks for n threads of work, at most `most`: kernels stride over the rest. */
+static inline unsigned gx_grid_for(int64_t n, int64_t per_block, int64_t most)
+{
+    const int64_t blocks = gx_divide_up(n, per_block);
+
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+#endif

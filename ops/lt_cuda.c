@@ -1,0 +1,256 @@
+/* cuBLASLt: descriptors, the choice of an algorithm, and the call. */
+#include "lt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_call.h"
+
+enum {
+    MAX_CANDIDATES = 8,
+    MAX_ALIGNMENT = 256,
+    SMALL_WORKSPACE = 4 << 20,
+    LARGE_WORKSPACE = 32 << 20
+};
+
+/* Below this many multiplications a product cannot use a large workspace well. */
+#define SMALL_PRODUCT 1e8
+
+/* What is looked up before the launch. D is out transposed, as the library sees it:
+ * column by column, so that the bias runs along its rows. Its A is our b, its B is our a.
+ */
+typedef struct lt_state {
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulAlgo_t algo;
+    size_t library_bytes; /* of workspace, behind what the caller uses */
+} lt_state;
+
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == GX_ALGO_BYTES,
+               "a plan keeps an algorithm in GX_ALGO_BYTES bytes");
+
+static cudaDataType_t library_type(gx_dtype dtype)
+{
+    return dtype == GX_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static cublasComputeType_t compute_type(const gx_lt_product *product)
+{
+    const bool tf32 = product->dtype == GX_F32 && product->precision == GX_PRECISION_TF32;
+
+    return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+#define SET_OPERATION(state, attribute, value, err)                                  \
+    GX_TRY(GX_CUBLAS(cublasLtMatmulDescSetAttribute((state)->operation, (attribute), \
+                                                    &(value), sizeof(value)),        \
+                     (err)))
+
+#define SET_PREFERENCE(state, attribute, value, err)                                 \
+    GX_TRY(GX_CUBLAS(cublasLtMatmulPreferenceSetAttribute(                           \
+                         (state)->preference, (attribute), &(value), sizeof(value)), \
+                     (err)))
+
+static gx_status set_pointers(lt_state *state, const gx_lt_product *product,
+                              gx_error *err)
+{
+    if (product->bias != NULL)
+        SET_OPERATION(state, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product->bias, err);
+    if (product->aux != NULL) {
+        SET_OPERATION(state, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product->aux,
+                      err);
+        SET_OPERATION(state, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product->aux_ld, err);
+    }
+    return GX_OK;
+}
+
+static gx_status make_operation(lt_state *state, const gx_lt_product *product,
+                                gx_error *err)
+{
+    const cublasOperation_t trans_a = product->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t trans_b = product->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+
+    GX_TRY(GX_CUBLAS(
+        cublasLtMatmulDescCreate(&state->operation, compute_type(product), CUDA_R_32F),
+        err));
+    SET_OPERATION(state, CUBLASLT_MATMUL_DESC_TRANSA, trans_a, err);
+    SET_OPERATION(state, CUBLASLT_MATMUL_DESC_TRANSB, trans_b, err);
+    SET_OPERATION(state, CUBLASLT_MATMUL_DESC_EPILOGUE, product->epilogue, err);
+    return set_pointers(state, product, err);
+}
+
+static gx_status make_layouts(lt_state *state, const gx_lt_product *product,
+                              gx_error *err)
+{
+    const uint64_t m = (uint64_t)product->m, n = (uint64_t)product->n;
+    const uint64_t k = (uint64_t)product->k;
+    const uint64_t rows_a = product->trans_b ? k : n, rows_b = product->trans_a ? m : k;
+    const cudaDataType_t type = library_type(product->dtype);
+
+    GX_TRY(
+        GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->a, type, rows_a,
+                                             product->trans_b ? n : k, (int64_t)rows_a),
+                  err));
+    GX_TRY(
+        GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->b, type, rows_b,
+                                             product->trans_a ? k : m, (int64_t)rows_b),
+                  err));
+    return GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->d, type, n, m, product->n), err);
+}
+
+/* Split products keep their partial sums in f32 or do not split: a partial sum that is
+ * rounded to bf16 loses what cancels later. */
+static gx_status make_preference(lt_state *state, const gx_lt_product *product,
+                                 gx_error *err)
+{
+    const double work = (double)product->m * (double)product->n * (double)product->k;
+    const uint64_t workspace = work < SMALL_PRODUCT ? SMALL_WORKSPACE : LARGE_WORKSPACE;
+    const uint32_t reduction =
+        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t align_a = gx_alignment_of(product->b, MAX_ALIGNMENT);
+    const uint32_t align_b = gx_alignment_of(product->a, MAX_ALIGNMENT);
+    const uint32_t align_d = gx_alignment_of(product->out, MAX_ALIGNMENT);
+
+    GX_TRY(GX_CUBLAS(cublasLtMatmulPreferenceCreate(&state->preference), err));
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace, err);
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction, err);
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, align_a, err);
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, align_b, err);
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, align_d, err);
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, align_d, err);
+    return GX_OK;
+}
+
+static gx_status no_algorithm(const gx_lt_product *product, const char *why,
+                              gx_error *err)
+{
+    return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                   "cuBLASLt has no algorithm for %s%s, m %lld, n %lld, k %lld, "
+                   "trans_a %d, trans_b %d, epilogue %d: %s",
+                   gx_dtype_name(product->dtype),
+                   compute_type(product) == CUBLAS_COMPUTE_32F ? "" : " (tf32)",
+                   (long long)product->m, (long long)product->n, (long long)product->k,
+                   product->trans_a, product->trans_b, (int)product->epilogue, why);
+}
+
+/* The heuristic says success with no results, or that nothing is supported; both mean the
+ * same to a caller. */
+static gx_status choose_algorithm(lt_state *state, const gx_lt_product *product,
+                                  const gx_ctx *ctx, gx_prepared *prepared, gx_error *err)
+{
+    cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES];
+    int n_found = 0, n_usable = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        ctx->lt, state->operation, state->a, state->b, state->d, state->d,
+        state->preference, MAX_CANDIDATES, found, &n_found);
+
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
+        return no_algorithm(product, cublasLtGetStatusName(status), err);
+    GX_TRY(gx_check_cublas((int)status, "cublasLtMatmulAlgoGetHeuristic", __FILE__,
+                           __LINE__, err));
+    for (int i = 0; i < n_found; i++) {
+        if (found[i].state == CUBLAS_STATUS_SUCCESS)
+            found[n_usable++] = found[i];
+    }
+    if (n_usable == 0)
+        return no_algorithm(product, "the heuristic found nothing", err);
+    prepared->n_algos = n_usable;
+    if (prepared->algo_choice < 0 || prepared->algo_choice >= n_usable)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "cuBLASLt: candidate %d of %d",
+                       prepared->algo_choice, n_usable);
+    state->algo = found[prepared->algo_choice].algo;
+    state->library_bytes = found[prepared->algo_choice].workspaceSize;
+    return GX_OK;
+}
+
+static gx_status check_pinned(lt_state *state, const gx_lt_product *product,
+                              const gx_ctx *ctx, gx_prepared *prepared, gx_error *err)
+{
+    cublasLtMatmulHeuristicResult_t result;
+
+    memset(&result, 0, sizeof result);
+    memcpy(&state->algo, prepared->algo, sizeof state->algo);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(ctx->lt, state->operation, state->a, state->b, state->d,
+                                state->d, &state->algo, &result);
+
+    if (status != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) {
+        (void)cudaGetLastError();
+        return no_algorithm(product, "the pinned algorithm does not apply", err);
+    }
+    prepared->n_algos = 1;
+    state->library_bytes = result.workspaceSize;
+    return GX_OK;
+}
+
+static gx_status fill_state(lt_state *state, const gx_lt_product *product,
+                            const gx_ctx *ctx, gx_prepared *prepared, gx_error *err)
+{
+    GX_TRY(make_operation(state, product, err));
+    GX_TRY(make_layouts(state, product, err));
+    GX_TRY(make_preference(state, product, err));
+    if (prepared->has_algo)
+        GX_TRY(check_pinned(state, product, ctx, prepared, err));
+    else
+        GX_TRY(choose_algorithm(state, product, ctx, prepared, err));
+    memcpy(prepared->algo, &state->algo, sizeof state->algo);
+    prepared->has_algo = true;
+    prepared->workspace_bytes = product->skip_bytes + state->library_bytes;
+    prepared->n_launches = -1;
+    return GX_OK;
+}
+
+gx_status gx_lt_prepare(const gx_lt_product *product, const gx_ctx *ctx,
+                        gx_prepared *prepared, gx_error *err)
+{
+    lt_state *state = calloc(1, sizeof *state);
+
+    if (state == NULL)
+        return GX_FAIL(err, GX_ERR_MEMORY, "no memory for a cuBLASLt product");
+    prepared->state = state;
+    const gx_status st = fill_state(state, product, ctx, prepared, err);
+
+    if (st != GX_OK)
+        gx_lt_release(prepared);
+    return st;
+}
+
+gx_status gx_lt_launch(const gx_lt_product *product, const gx_prepared *prepared,
+                       gx_ctx *ctx, gx_error *err)
+{
+    lt_state *state = prepared->state;
+    const float one = 1.0f, zero = 0.0f;
+    char *workspace = ctx->workspace;
+
+    GX_TRY(set_pointers(state, product, err));
+    GX_TRY(GX_CUBLAS(
+        cublasLtMatmul(ctx->lt, state->operation, &one, product->b, state->a, product->a,
+                       state->b, &zero, product->out, state->d, product->out, state->d,
+                       &state->algo,
+                       state->library_bytes > 0 ? workspace + product->skip_bytes : NULL,
+                       state->library_bytes, ctx->stream),
+        err));
+    ctx->n_launched++;
+    return GX_OK;
+}
+
+void gx_lt_release(gx_prepared *prepared)
+{
+    lt_state *state = prepared->state;
+
+    if (state == NULL)
+        return;
+    if (state->preference != NULL)
+        cublasLtMatmulPreferenceDestroy(state->preference);
+    if (state->d != NULL)
+        cublasLtMatrixLayoutDestroy(state->d);
+    if (state->b != NULL)
+        cublasLtMatrixLayoutDestroy(state->b);
+    if (state->a != NULL)
+        cublasLtMatrixLayoutDestroy(state->a);
+    if (state->operation != NULL)
+        cublasLtMatmulDescDestroy(state->operation);
+    free(state);
+    prepared->state = NULL;
+}

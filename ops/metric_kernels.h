@@ -1,0 +1,30 @@
+/* Metrics beside the loss. */
+#ifndef GX_METRIC_KERNELS_H
+#define GX_METRIC_KERNELS_H
+
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gx_accuracy {
+    int64_t rows, classes;
+    gx_dtype dtype;
+    const void *logits;
+    const int32_t *labels;
+    float *out;
+    double *partial; /* [blocks], when there is more than one */
+    int32_t blocks;
+} gx_accuracy;
+
+enum { GX_METRIC_THREADS = 256 };
+
+gx_status gx_accuracy_load(const gx_accuracy *accuracy, gx_error *err) GX_MUST_CHECK;
+gx_status gx_accuracy_launch(const gx_accuracy *accuracy, gx_ctx *ctx,
+                             gx_error *err) GX_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,226 @@
+/* The op catalogue: what a row is, what an alternative is, and what family files include.
+ *
+ * A family is a line in families.def and the files NAME.c (meaning), NAME_cuda.c (its
+ * CUDA alternatives, host code) and NAME.cu (kernels and their launchers). */
+#ifndef GX_OPS_H
+#define GX_OPS_H
+
+#include <gexec/op.h>
+#include <gexec/tensor.h>
+
+#include "graph_model.h"
+
+/* --- one op, bound to memory --- */
+
+/* Operands by the index of the row's tensor fields in table order; an absent operand has
+ * rank -1 and data NULL. On the CPU every operand is GX_F64 data, whatever `dtype` says
+ * of its declared type; on a GPU data is a device pointer of the declared type. */
+typedef struct gx_call {
+    const gx_op *op;
+    const char *name;
+    gx_tensor arg[GX_MAX_ARGS];
+    gx_attr attr[GX_MAX_ATTRS];
+    gx_precision
+        precision; /* GX_PRECISION_TF32: products may round f32 operands to tf32 */
+    uint64_t seed; /* of the state */
+} gx_call;
+
+static inline bool gx_has(const gx_call *call, int arg)
+{
+    return call->arg[arg].rank >= 0;
+}
+
+/* --- building nodes: for expand, grad, and the optimizer --- */
+
+typedef struct gx_builder gx_builder; /* resolve.h */
+
+/* --- a row --- */
+
+struct gx_op {
+    const char *name;
+    const char *summary;    /* one line */
+    const char *formula;    /* plain text */
+    const gx_field *fields; /* ends with name NULL */
+    gx_phase phase;         /* where it stands unless the model says otherwise */
+    bool internal;          /* only gexec puts it into a graph */
+    bool loss; /* a scalar whose derivative is written for a gradient of exactly 1 */
+    bool sum;  /* its inputs get the gradient of its output as it is, 1 included */
+
+    /* Sets shape and dtype of the outputs from inputs and attributes; reports what does
+     * not fit. `value` gives the graph's values by call->arg order (NULL: absent); for
+     * outputs only name is set. Touches no data. */
+    void (*infer)(const gx_graph *graph, const gx_node *node, gx_value **value,
+                  gx_diagnostics *list);
+
+    /* Optional. Replaces the node by others through the builder, returns true when it
+     * did: a gemm with an epilogue, relu, gemm.bwd. Runs after infer. */
+    bool (*expand)(gx_builder *builder, int32_t node);
+
+    /* Computes on the host, on doubles. NULL only where expand always replaces the node.
+     */
+    gx_status (*reference)(const gx_call *call, gx_error *err);
+
+    /* Appends the nodes of the gradient: gx_builder_gradient gives dy of an output,
+     * gx_builder_contribute hands in d(input). NULL: not differentiable. */
+    void (*grad)(gx_builder *builder, int32_t node);
+
+    /* Optimizers: the rate where the model gives none; 0: it must. */
+    double default_rate;
+
+    /* FLOPs of one call. */
+    double (*flops)(const gx_graph *graph, const gx_node *node);
+
+    /* Bytes that one call moves; NULL: each operand once, one updated in place twice. */
+    double (*bytes)(const gx_graph *graph, const gx_node *node);
+
+    /* Text models worth testing: shapes as YAML of inputs, params and ops; ends with
+     * NULL. Among them one element, an odd size, one larger than a block, sizes of zero.
+     */
+    const char *const *samples;
+
+    /* Largest allowed normwise relative error of an output against the double reference,
+     * by precision {f32, tf32, bf16}; each with its reason where the row is written. */
+    double tolerance[3];
+};
+
+/* --- CUDA --- */
+
+/* What a launch needs; the executor fills it. Never allocates, waits or looks anything
+ * up. */
+typedef struct gx_ctx {
+    void *stream; /* cudaStream_t */
+    void *lt;     /* cublasLtHandle_t */
+    void *workspace;
+    size_t workspace_bytes; /* what prepare asked for, at least */
+    int n_sm, cc;           /* cc: 90 for sm_90 */
+    size_t shared_optin_bytes;
+    bool programmatic; /* kernels after the first of this unit may be programmatic */
+    bool programmatic_first; /* the first may be too */
+    int n_launched;          /* counted by the launch seam */
+} gx_ctx;
+
+typedef struct gx_group {
+    int n_calls;
+    const gx_call *call; /* consecutive nodes, in order */
+    /* by [call * GX_MAX_ARGS + arg]: an output that this alternative need not write,
+     * since only the group reads it */
+    const bool *elided;
+} gx_group;
+
+enum { GX_ALGO_BYTES = 64 };
+
+/* What prepare leaves; release undoes it. */
+typedef struct gx_prepared {
+    void *state;
+    size_t workspace_bytes;
+    int n_launches; /* graph nodes that launch adds; -1: a library decides, count them */
+    bool has_algo;  /* in: obey `algo`; out: `algo` is what was chosen */
+    unsigned char algo[GX_ALGO_BYTES];
+    int algo_choice; /* in: which of the library's candidates to take, from 0 */
+    int n_algos; /* out: how many candidates there are worth measuring; 1 when fixed */
+} gx_prepared;
+
+/* One CUDA way to run a group of ops. */
+typedef struct gx_alternative {
+    const char *name;           /* "lt", "lt_fused", "fused", "tile", "kernel", "multi" */
+    const char *const *pattern; /* op names in order, ends with NULL */
+    bool repeat; /* the last op of the pattern may stand any number of times */
+    bool elides; /* values that only the group reads are not written */
+    bool strict; /* may serve as the baseline that others are compared with */
+
+    /* NULL when it applies, else why not, as a static text. Looks at shapes, types,
+     * attributes and how the calls are connected (operands with equal data pointers, or
+     * before binding: equal value ids kept in gx_tensor.data as small integers). */
+    const char *(*refuses)(const gx_group *group, const gx_ctx *ctx);
+    /* May ask the device and the library. Loads each kernel that launch will use. */
+    gx_status (*prepare)(const gx_group *group, const gx_ctx *ctx, gx_prepared *prepared,
+                         gx_error *err);
+    /* Enqueues on ctx->stream. Legal in a capture. */
+    gx_status (*launch)(const gx_group *group, const gx_prepared *prepared, gx_ctx *ctx,
+                        gx_error *err);
+    void (*release)(gx_prepared *prepared); /* NULL: nothing to release */
+} gx_alternative;
+
+/* Every alternative of every family, in table order; NULL past the end and without CUDA.
+ * The unfused way of every op is an alternative whose pattern is that op alone. */
+const gx_alternative *gx_alternative_at(size_t i);
+
+#if GX_HAVE_CUDA
+#define GX_CUDA_ONLY(x) (x)
+#else
+#define GX_CUDA_ONLY(x) NULL
+#endif
+
+/* --- operand indexes; the order of the tensor fields in each row's table --- */
+
+typedef enum gx_act { GX_ACT_NONE, GX_ACT_RELU, GX_ACT_GELU_TANH } gx_act;
+extern const char *const gx_act_names[]; /* "none", "relu", "gelu_tanh", NULL */
+
+/* gemm: out[m,n] = op(a)[m,k] op(b)[k,n]; epilogue.* expands to gemm + epilogue */
+enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_BIAS, GX_GEMM_OUT };
+enum { GX_GEMM_TRANS_A, GX_GEMM_TRANS_B, GX_GEMM_ACT };
+/* gemm.bwd: dy' = dy * act'(pre or y); da, db, dbias from it. Always expands. */
+enum {
+    GX_GEMM_BWD_A,
+    GX_GEMM_BWD_B,
+    GX_GEMM_BWD_DY,
+    GX_GEMM_BWD_Y,
+    GX_GEMM_BWD_PRE,
+    GX_GEMM_BWD_DA,
+    GX_GEMM_BWD_DB,
+    GX_GEMM_BWD_DBIAS
+};
+enum { GX_GEMM_BWD_TRANS_A, GX_GEMM_BWD_TRANS_B, GX_GEMM_BWD_ACT };
+/* epilogue: pre = x + bias; out = act(pre). pre is an optional second output. */
+enum { GX_EPILOGUE_X, GX_EPILOGUE_BIAS, GX_EPILOGUE_OUT, GX_EPILOGUE_PRE };
+enum { GX_EPILOGUE_ACT };
+/* epilogue.bwd: dx = dy * act'(pre or y), dbias = column sums of dx; dx or dbias may be
+ * absent. relu reads y, gelu_tanh reads pre, none reads neither. */
+enum {
+    GX_EPILOGUE_BWD_DY,
+    GX_EPILOGUE_BWD_Y,
+    GX_EPILOGUE_BWD_PRE,
+    GX_EPILOGUE_BWD_DX,
+    GX_EPILOGUE_BWD_DBIAS
+};
+enum { GX_EPILOGUE_BWD_ACT };
+/* add: out = a + b, same shapes */
+enum { GX_ADD_A, GX_ADD_B, GX_ADD_OUT };
+/* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] (mean) */
+enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
+/* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */
+enum { GX_SCE_BWD_LOGITS, GX_SCE_BWD_LABELS, GX_SCE_BWD_DLOGITS };
+/* mse: mean over all elements of (x - target)^2 -> out f32 [] */
+enum { GX_MSE_X, GX_MSE_TARGET, GX_MSE_OUT };
+enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
+/* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
+enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
+/* sgd: param -= lr * (grad + weight_decay * param) */
+enum { GX_SGD_PARAM, GX_SGD_GRAD, GX_SGD_LR };
+enum { GX_SGD_WEIGHT_DECAY };
+/* adamw, as torch.optim.AdamW; step holds the steps done before this one */
+enum {
+    GX_ADAMW_PARAM,
+    GX_ADAMW_GRAD,
+    GX_ADAMW_M,
+    GX_ADAMW_V,
+    GX_ADAMW_STEP,
+    GX_ADAMW_LR
+};
+enum { GX_ADAMW_BETA1, GX_ADAMW_BETA2, GX_ADAMW_EPS, GX_ADAMW_WEIGHT_DECAY };
+/* gather (internal): out row j = data row index[shuffle(epoch, sample + j)], j < batch;
+ * rows past the end of index repeat its last one. shuffle.h has the permutation. */
+enum {
+    GX_GATHER_DATA,
+    GX_GATHER_INDEX,
+    GX_GATHER_SAMPLE,
+    GX_GATHER_EPOCH,
+    GX_GATHER_OUT
+};
+enum { GX_GATHER_SHUFFLE };
+/* step.end (internal): log[step % rows][i] = v_i; step += 1; sample += batch; when fewer
+ * than `need` samples of `total` are left: sample = 0, epoch += 1 (total 0: no data) */
+enum { GX_STEP_STEP, GX_STEP_SAMPLE, GX_STEP_EPOCH, GX_STEP_LOG, GX_STEP_V0 };
+enum { GX_STEP_BATCH, GX_STEP_TOTAL, GX_STEP_NEED };
+
+#endif

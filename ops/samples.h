@@ -1,0 +1,36 @@
+/* Sample models of each row, for the tests that walk the catalogue: one element, odd
+ * sizes, sizes beyond a block, sizes of zero where they are legal; forward, and where a
+ * row has a derivative with `backward` and an optimizer. "$P" stands for the precision.
+ */
+#ifndef GX_SAMPLES_H
+#define GX_SAMPLES_H
+
+#define GX_SAMPLE(inputs, rest) \
+    "gexec: 1\nname: sample\nprecision: $P\ninputs:\n" inputs rest
+#define GX_SAMPLE_TENSOR(name, shape, init) \
+    "  " name ": {shape: " shape ", init: " init "}\n"
+#define GX_SAMPLE_LABELS(name, shape, classes) \
+    "  " name ": {shape: " shape ", dtype: i32, init: {integers: [0, " classes "]}}\n"
+#define GX_SAMPLE_PARAMS "params:\n"
+#define GX_SAMPLE_OPS "ops:\n"
+
+extern const char *const gx_gemm_samples[];
+extern const char *const gx_gemm_bwd_samples[];
+extern const char *const gx_epilogue_samples[];
+extern const char *const gx_epilogue_bwd_samples[];
+extern const char *const gx_relu_samples[];
+extern const char *const gx_relu_bwd_samples[];
+extern const char *const gx_gelu_samples[];
+extern const char *const gx_gelu_bwd_samples[];
+extern const char *const gx_add_samples[];
+extern const char *const gx_sce_samples[];
+extern const char *const gx_sce_bwd_samples[];
+extern const char *const gx_mse_samples[];
+extern const char *const gx_mse_bwd_samples[];
+extern const char *const gx_accuracy_samples[];
+extern const char *const gx_sgd_samples[];
+extern const char *const gx_adamw_samples[];
+extern const char *const gx_gather_samples[];
+extern const char *const gx_step_samples[];
+
+#endif

@@ -1,0 +1,32 @@
+# Where there is no GPU, or it is hidden: the CPU when nobody asked for one, else status 3.
+. ./lib.sh
+
+for visible in '' -1 99; do
+    export CUDA_VISIBLE_DEVICES=$visible
+    run 0 run "$examples/inference.yaml"
+    err '^gexec run: on the CPU: '
+    [ "$(grep -c '^gexec run: ' "$work/err")" = 1 ] || fail "more than one line says so"
+    run 0 run "$examples/inference.yaml" --device cpu
+    ! grep -q 'on the CPU' "$work/err" || fail "says what was asked for"
+    run 3 run "$examples/inference.yaml" --graph
+    out_is_empty
+    err '^gexec run: .'
+    err '^  to do: '
+    run 3 run "$examples/inference.yaml" --eager
+    run 3 run "$examples/inference.yaml" --gpu 0
+    run 3 run "$examples/inference.yaml" --device gpu
+    run 3 compare "$examples/mnist_mlp.yaml" --json "$work/compare.json"
+    out_is_empty
+    err 'needs a GPU'
+    err '^  to do: '
+    [ ! -e "$work/compare.json" ] || fail "compare wrote a result without a GPU"
+    run 0 check "$examples/inference.yaml"
+    out 'the CPU alone'
+    run 0 plan "$examples/inference.yaml"
+    run 0 doctor
+    out '^lacks +GPU'
+    out 'to do: '
+done
+run 3 compare "$examples/mnist_mlp.yaml" --device cpu
+err 'needs a GPU'
+finish

@@ -1,0 +1,67 @@
+# Help, and what is said to a command line that is wrong.
+. ./lib.sh
+
+run 2
+out_is_empty
+err '^usage: gexec COMMAND'
+run 0 --help
+err_is_empty
+same "$work/out" help.expected
+run 0 -h
+out '^usage: gexec COMMAND'
+run 0 --version
+out '^gexec [0-9]+\.[0-9]+\.[0-9]+$'
+
+for command in run compare check plan ops doctor init; do
+    run 0 $command --help
+    err_is_empty
+    out "^usage: gexec $command"
+    out '^example:$'
+    # What --help says stands in the manual too.
+    for flag in $(sed -n 's/^  \(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p' "$work/out"); do
+        grep -q -- "$(printf '%s' "$flag" | sed 's/-/\\\\\\{0,1\\}-/g')" "$root/tools/gexec.1" ||
+            fail "gexec.1 lacks $flag"
+    done
+done
+
+run 2 rum
+out_is_empty
+err "unknown command 'rum'; did you mean run\?"
+run 2 frobnicate
+err "unknown command 'frobnicate'$"
+run 2 run
+err 'gexec run: expected MODEL'
+run 2 run "$digits" other
+err "unexpected 'other'"
+run 2 run "$digits" --step 3
+err "unknown flag '--step'; did you mean --steps\?"
+run 2 run "$digits" --zzzzzzzz
+err "unknown flag '--zzzzzzzz'$"
+run 2 compare "$digits" --blocks
+err '--blocks is no flag of this command'
+run 2 run "$digits" --steps
+err '--steps: expected N'
+for wrong in 0 -1 x 1x 1.5 '' 0x10 99999999999999999999; do
+    run 2 run "$digits" --steps="$wrong"
+    err "--steps $wrong: expected a whole number"
+done
+run 2 run "$digits" --seed -1
+err '--seed -1: expected a whole number'
+run 2 run "$digits" --device gpuu
+err '--device gpuu: expected one of auto cpu gpu; did you mean gpu\?'
+run 2 run "$digits" --set batch
+err '--set batch: expected DIM=EXPR'
+run 2 run "$digits" --set batch=1 --set batch=2
+err '--set batch is given twice'
+run 2 run "$digits" --quiet=yes
+err '--quiet takes no value'
+run 2 run "$digits" --graph --eager
+err '--graph and --eager exclude each other'
+run 2 run "$digits" --device cpu --graph
+err '--device cpu and --graph exclude each other'
+run 2 run "$digits" --steps 1 --epochs 1
+err '--steps and --epochs exclude each other'
+run 2 run -- --help
+err '--help'
+run 0 run --device=cpu -q --steps=1 -- "$digits"
+finish

@@ -1,0 +1,304 @@
+/* Conformance: every row of the catalogue, every sample, every precision. The truth is
+ * the CPU in exact doubles; the CPU with rounding, and each CUDA alternative in eager and
+ * graph mode, must come within the rows' tolerance of it after one step and after three,
+ * and graph mode must give the bits of eager mode.
+ *
+ *     conformance [cpu | gpu]    without a word: both
+ *
+ * Exits with 77 where the GPU part had no device, unless GX_REQUIRE_GPU is set. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_case.h"
+
+enum { MAX_ALTERNATIVES = 64, MAX_PRINTED = 200 };
+
+static struct {
+    int n_checks, n_failures, n_cases, n_forced, n_measured;
+    uint64_t seed;
+} totals;
+
+static void complain(const test_case *c, const char *where, const char *format, ...)
+    GX_PRINTF(3, 4);
+
+static void complain(const test_case *c, const char *where, const char *format, ...)
+{
+    va_list args;
+
+    totals.n_failures++;
+    if (totals.n_failures > MAX_PRINTED)
+        return;
+    fprintf(stderr, "FAILED %s, %s: ", c->name, where);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+}
+
+/* --- comparing --- */
+
+static void compare_with_truth(const test_case *c, const char *where,
+                               double *const numbers[TEST_MARKS])
+{
+    for (int m = 0; m < TEST_MARKS; m++) {
+        int64_t at = 0;
+
+        for (size_t i = 0; i < c->n_values; i++) {
+            const int64_t n = test_case_count(c, i);
+            const double allowed = test_case_allowed(c, i, m);
+            const double error = test_error(numbers[m] + at, c->truth[m] + at, n);
+
+            totals.n_checks++;
+            if (!(error <= allowed))
+                complain(c, where, "%s after %lld steps: error %.3g, tolerance %.3g",
+                         c->graph->values[c->values[i]].name, (long long)test_marks[m],
+                         error, allowed);
+            at += n;
+        }
+    }
+}
+
+/* Also of what is not a number: the same NaN is the same. */
+static void compare_bits(const test_case *c, const char *where,
+                         double *const eager[TEST_MARKS], double *const graph[TEST_MARKS])
+{
+    for (int m = 0; m < TEST_MARKS; m++) {
+        int64_t at = 0;
+
+        for (size_t i = 0; i < c->n_values; i++) {
+            const int64_t n = test_case_count(c, i);
+
+            totals.n_checks++;
+            for (int64_t k = at; k < at + n; k++) {
+                if (memcmp(&eager[m][k], &graph[m][k], sizeof(double)) == 0)
+                    continue;
+                complain(c, where, "%s[%lld] after %lld steps: eager %.17g, graph %.17g",
+                         c->graph->values[c->values[i]].name, (long long)(k - at),
+                         (long long)test_marks[m], eager[m][k], graph[m][k]);
+                break;
+            }
+            at += n;
+        }
+    }
+}
+
+/* --- the CPU --- */
+
+static gx_status run_cpu(const test_case *c, double *const numbers[TEST_MARKS],
+                         gx_error *err)
+{
+    const gx_plan_options options = { .device = GX_CPU };
+    test_program p;
+    gx_status st = test_program_open(c, &options, false, &p, err);
+
+    if (st == GX_OK)
+        st = test_program_run(c, &p, GX_MODE_CPU, numbers, err);
+    test_program_close(&p);
+    return st;
+}
+
+static void check_cpu(const test_case *c)
+{
+    double *numbers[TEST_MARKS];
+    gx_error err = { 0 };
+
+    if (test_case_alloc(c, numbers, &err) != GX_OK) {
+        complain(c, "cpu", "%s", err.message);
+        return;
+    }
+    if (run_cpu(c, numbers, &err) == GX_OK)
+        compare_with_truth(c, "cpu", numbers);
+    else
+        complain(c, "cpu", "%s", err.message);
+    test_case_free(numbers);
+}
+
+/* --- the GPU --- */
+
+/* Eager and graph mode from one state. */
+static gx_status run_both(const test_case *c, test_program *p,
+                          double *const eager[TEST_MARKS],
+                          double *const graph[TEST_MARKS], gx_error *err)
+{
+    gx_snapshot *start;
+    gx_status st;
+
+    GX_TRY(gx_state_save(p->state, &start, err));
+    st = test_program_run(c, p, GX_MODE_EAGER, eager, err);
+    if (st == GX_OK)
+        st = gx_state_restore(p->state, start, err);
+    if (st == GX_OK)
+        st = test_program_run(c, p, GX_MODE_GRAPH, graph, err);
+    gx_snapshot_free(start);
+    return st;
+}
+
+static void check_program(const test_case *c, const char *where, test_program *p)
+{
+    double *eager[TEST_MARKS] = { NULL, NULL };
+    double *graph[TEST_MARKS] = { NULL, NULL };
+    gx_error err = { 0 };
+    gx_status st = test_case_alloc(c, eager, &err);
+
+    if (st == GX_OK) {
+        st = test_case_alloc(c, graph, &err);
+        if (st == GX_OK)
+            st = run_both(c, p, eager, graph, &err);
+        if (st == GX_OK) {
+            compare_with_truth(c, where, eager);
+            compare_bits(c, where, eager, graph);
+        }
+        if (graph[0])
+            test_case_free(graph);
+        test_case_free(eager);
+    }
+    if (st != GX_OK)
+        complain(c, where, "%s", err.message);
+}
+
+/* Builds the plan, or leaves it where it would be the same as one that was run before:
+ * when nothing takes the forced alternative, or when there is no work for a second lane.
+ */
+static void check_options(const test_case *c, const gx_plan_options *options)
+{
+    char where[96];
+    gx_error err = { 0 };
+    test_program p;
+    const gx_status st = test_program_open(c, options, false, &p, &err);
+
+    snprintf(where, sizeof where, "%s, lanes %d, programmatic %s",
+             options->force        ? options->force
+             : options->no_measure ? "first"
+                                   : "measured",
+             options->lanes, options->programmatic == GX_ON ? "on" : "off");
+    if (st != GX_OK) {
+        complain(c, where, "%s", err.message);
+        return;
+    }
+    const gx_plan_info info = gx_plan_info_get(p.plan);
+    const bool same = (options->force && info.n_forced == 0) ||
+                      (options->lanes == 2 && info.n_lanes == 1);
+
+    if (!same) {
+        totals.n_forced += options->force != NULL;
+        totals.n_measured += !options->no_measure;
+        check_program(c, where, &p);
+    }
+    test_program_close(&p);
+}
+
+/* The names that alternatives go by, each once. */
+static size_t list_names(const char *names[MAX_ALTERNATIVES])
+{
+    const gx_alternative *at;
+    size_t n = 0;
+
+    for (size_t i = 0; (at = gx_alternative_at(i)) && n < MAX_ALTERNATIVES; i++) {
+        bool known = false;
+
+        for (size_t k = 0; k < n; k++)
+            known |= strcmp(names[k], at->name) == 0;
+        if (!known)
+            names[n++] = at->name;
+    }
+    return n;
+}
+
+static void check_gpu(const test_case *c, bool measured)
+{
+    const char *names[MAX_ALTERNATIVES];
+    const size_t n_names = list_names(names);
+    gx_plan_options options = { .device = 0, .cache_folder = "", .no_measure = true };
+
+    for (size_t i = 0; i <= n_names; i++) {
+        options.force = i < n_names ? names[i] : NULL;
+        for (int way = 0; way < 4; way++) {
+            options.lanes = 1 + way % 2;
+            options.programmatic = way / 2 ? GX_ON : GX_OFF;
+            check_options(c, &options);
+        }
+    }
+    if (measured) {
+        options = (gx_plan_options){
+            .device = 0, .cache_folder = "", .lanes = 1, .programmatic = GX_OFF
+        };
+        check_options(c, &options);
+    }
+}
+
+/* --- the walk over the catalogue --- */
+
+static void check_sample(const gx_op *op, const char *const *samples, size_t index,
+                         gx_precision precision, bool on_cpu, bool on_gpu)
+{
+    test_case c;
+    gx_error err = { 0 };
+    const gx_status st = test_case_open(&c, op, index, samples[index], precision,
+                                        totals.seed + 100 * index, &err);
+
+    totals.n_cases++;
+    if (st != GX_OK) {
+        complain(&c, "set-up", "%s", err.message);
+    } else {
+        if (on_cpu)
+            check_cpu(&c);
+        if (on_gpu)
+            check_gpu(&c, samples[index + 1] == NULL);
+    }
+    test_case_close(&c);
+}
+
+static void check_row(const gx_op *op, bool on_cpu, bool on_gpu)
+{
+    const char *const *samples = test_case_samples(op);
+
+    if (!samples) {
+        fprintf(stderr, "FAILED %s: it has no samples\n", op->name);
+        totals.n_failures++;
+        return;
+    }
+    for (size_t i = 0; samples[i]; i++) {
+        for (int precision = 0; precision < TEST_PRECISIONS; precision++)
+            check_sample(op, samples, i, (gx_precision)precision, on_cpu, on_gpu);
+    }
+}
+
+/* What there is to say about a GPU part that was asked for. */
+static int gpu_status(bool has_gpu, const gx_error *err)
+{
+    if (has_gpu) {
+        if (totals.n_forced > 0)
+            return 0;
+        fprintf(stderr, "FAILED: no alternative was forced\n");
+        return 1;
+    }
+    printf("skipped: no CUDA device (%s)\n", err->message);
+    return getenv("GX_REQUIRE_GPU") ? 1 : TEST_SKIPPED;
+}
+
+int main(int argc, char **argv)
+{
+    const bool cpu = argc < 2 || strcmp(argv[1], "cpu") == 0;
+    const bool gpu = argc < 2 || strcmp(argv[1], "gpu") == 0;
+    int n_devices = 0;
+    gx_error err = { 0 };
+
+    if ((!cpu && !gpu) || argc > 2) {
+        fprintf(stderr, "usage: conformance [cpu | gpu]\n");
+        return 2;
+    }
+    const bool has_gpu =
+        gpu && gx_device_count(&n_devices, &err) == GX_OK && n_devices > 0;
+
+    totals.seed = test_seed();
+    for (size_t i = 0; (cpu || has_gpu) && i < gx_op_count(); i++)
+        check_row(gx_op_at(i), cpu, has_gpu);
+    printf("conformance: %d checks, %d alternatives forced, %d plans measured, %d cases, "
+           "%d failures\n",
+           totals.n_checks, totals.n_forced, totals.n_measured, totals.n_cases,
+           totals.n_failures);
+    if (totals.n_failures > 0 || (totals.n_checks == 0 && (cpu || has_gpu)))
+        return 1;
+    return gpu ? gpu_status(has_gpu, &err) : 0;
+}

@@ -1,0 +1,49 @@
+/* CUDA and cuBLASLt with every call that gexec makes replaced (--wrap, see wrap.txt).
+ *
+ * Without a GPU the calls simulate: host memory is device memory, streams run at once,
+ * captures build lists of nodes, events tell a clock that counts launches, kernels do
+ * nothing. With GX_FAKE_REAL=1 (or fake_use_real) the real call stands behind each of
+ * them. In both, each call is counted, one chosen call fails, and what is made is kept
+ * account of. */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Forgets counts, the planned failure and mistakes. What is alive stays. */
+void fake_begin(void);
+/* The n-th call (from 1) of `function` after fake_begin gives `status` and does nothing;
+ * one that frees, ends or waits does that first. */
+void fake_fail(const char *function, long nth, int status);
+/* Behind that failure each call of this function fails as well. */
+void fake_fail_too(const char *function, int status);
+/* Whether the planned failure has come, and whether it came while fake_quiet was on: in a
+ * function that returns nothing, so that nobody could be told. */
+bool fake_has_failed(void);
+bool fake_has_failed_quietly(void);
+void fake_quiet(bool quiet);
+
+/* Calls since fake_begin; NULL: of all functions. */
+long fake_calls(const char *function);
+/* Functions in order of their first call; NULL past the end. */
+const char *fake_function(size_t i);
+
+/* Objects that were made and not freed; with their kinds as text. */
+long fake_live(void);
+const char *fake_live_text(void);
+/* Use of what is not there, captures left open, and the like: the first as text, or NULL.
+ */
+const char *fake_mistake(void);
+
+/* What the next cudaGetDeviceCount gives without a GPU; 1 at first. */
+void fake_set_device_count(int n_devices);
+/* The compute capability of the simulated card, as 90. */
+void fake_set_cc(int cc);
+/* Free bytes of the simulated card. */
+void fake_set_free_bytes(size_t bytes);
+
+bool fake_is_real(void);
+void fake_use_real(void);
+
+#endif

@@ -1,0 +1,483 @@
+/* The simulated CUDA: streams, events, captures, graphs. */
+#include "fake_cuda_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static double clock_ms;
+static fake_graph *capturing; /* by this thread; the tests have one */
+
+double fake_clock(void)
+{
+    return clock_ms;
+}
+
+/* --- captures --- */
+
+static cudaError_t invalidate(fake_graph *graph, cudaError_t error)
+{
+    graph->invalid = true;
+    return fake_error((int)error);
+}
+
+cudaError_t fake_unsafe(void)
+{
+    return capturing ? invalidate(capturing, cudaErrorStreamCaptureUnsupported)
+                     : cudaSuccess;
+}
+
+static void add_node(fake_graph *graph, fake_node node)
+{
+    fake_node *kept = malloc(sizeof *kept);
+
+    if (graph->n_nodes == graph->capacity) {
+        graph->capacity = graph->capacity ? 2 * graph->capacity : 32;
+        graph->nodes = realloc(graph->nodes, graph->capacity * sizeof *graph->nodes);
+    }
+    if (!kept || !graph->nodes)
+        abort();
+    *kept = node;
+    graph->nodes[graph->n_nodes++] = kept;
+}
+
+cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
+{
+    fake_stream *stream = (fake_stream *)handle;
+
+    *captured = stream && stream->capture;
+    if (stream && !fake_is_alive(FAKE_STREAM, stream)) {
+        fake_note_mistake("work on a stream that is not alive");
+        return fake_error(cudaErrorInvalidResourceHandle);
+    }
+    if (!*captured) {
+        clock_ms += 1;
+        return cudaSuccess;
+    }
+    if (stream->capture->invalid)
+        return fake_error(cudaErrorStreamCaptureInvalidated);
+    add_node(stream->capture, node);
+    stream->last = ++stream->capture->places;
+    return cudaSuccess;
+}
+
+static void take_into(fake_graph *graph, fake_stream *stream)
+{
+    if (graph->n_streams == FAKE_MAX_STREAMS)
+        abort();
+    graph->stream[graph->n_streams++] = stream;
+    stream->capture = graph;
+    stream->last = ++graph->places;
+    stream->joined = 0;
+}
+
+static void free_graph(fake_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        free(graph->nodes[i]);
+    free(graph->nodes);
+    free(graph);
+}
+
+WRAPS(cudaGraphDestroy);
+WRAPS(cudaStreamBeginCapture);
+WRAPS(cudaStreamEndCapture);
+#if CUDART_VERSION >= 13000
+WRAPS(cudaStreamGetCaptureInfo);
+WRAPS(cudaGraphGetEdges);
+#else
+WRAPS(cudaStreamGetCaptureInfo_v3);
+WRAPS(cudaGraphGetEdges_v2);
+#endif
+
+cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t handle,
+                                          enum cudaStreamCaptureMode mode)
+{
+    ENTER(cudaStreamBeginCapture);
+    if (fake_is_real())
+        return __real_cudaStreamBeginCapture(handle, mode);
+    if (!handle || ((fake_stream *)handle)->capture)
+        return fake_error(cudaErrorIllegalState);
+    capturing = calloc(1, sizeof *capturing);
+    if (!capturing)
+        abort();
+    take_into(capturing, (fake_stream *)handle);
+    return cudaSuccess;
+}
+
+static cudaError_t simulate_end(fake_stream *first, cudaGraph_t *result)
+{
+    fake_graph *graph = first->capture;
+    cudaError_t error = cudaSuccess;
+
+    *result = NULL;
+    if (!graph)
+        return fake_error(cudaErrorIllegalState);
+    for (int i = 0; i < graph->n_streams; i++) {
+        if (i > 0 && graph->stream[i]->joined < graph->stream[i]->last)
+            error = cudaErrorStreamCaptureUnjoined;
+        graph->stream[i]->capture = NULL;
+    }
+    capturing = NULL;
+    if (graph->invalid)
+        error = cudaErrorStreamCaptureInvalidated;
+    if (error != cudaSuccess) {
+        free_graph(graph);
+        return fake_error((int)error);
+    }
+    *result = (cudaGraph_t)graph;
+    return cudaSuccess;
+}
+
+/* The planned failure comes when the capture has ended, as the driver's do. */
+cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    const int planned = fake_enter("cudaStreamEndCapture");
+    cudaError_t error = fake_is_real() ? __real_cudaStreamEndCapture(stream, graph)
+                                       : simulate_end((fake_stream *)stream, graph);
+
+    if (planned != 0) {
+        if (*graph && fake_is_real())
+            (void)__real_cudaGraphDestroy(*graph);
+        else if (*graph)
+            free_graph((fake_graph *)*graph);
+        *graph = NULL;
+        error = fake_error(planned);
+    }
+    fake_born(FAKE_GRAPH, *graph, (int)error);
+    return error;
+}
+
+cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t handle,
+                                            enum cudaStreamCaptureStatus *status,
+                                            unsigned long long *id, cudaGraph_t *graph,
+                                            const cudaGraphNode_t **dependencies,
+                                            const cudaGraphEdgeData **edges,
+                                            size_t *n_dependencies)
+{
+    const fake_stream *stream = (const fake_stream *)handle;
+
+    ENTER(cudaStreamGetCaptureInfo);
+    if (fake_is_real())
+        return __real_cudaStreamGetCaptureInfo(handle, status, id, graph, dependencies,
+                                               edges, n_dependencies);
+    *status = cudaStreamCaptureStatusNone;
+    if (!stream->capture)
+        return cudaSuccess;
+    *status = stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                       : cudaStreamCaptureStatusActive;
+    if (graph)
+        *graph = (cudaGraph_t)stream->capture;
+    return cudaSuccess;
+}
+
+/* --- streams --- */
+
+WRAPS(cudaStreamCreateWithFlags);
+WRAPS(cudaStreamDestroy);
+WRAPS(cudaStreamSynchronize);
+WRAPS(cudaStreamWaitEvent);
+
+cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    cudaError_t error = cudaSuccess;
+
+    ENTER(cudaStreamCreateWithFlags);
+    if (fake_is_real())
+        error = __real_cudaStreamCreateWithFlags(stream, flags);
+    else if (!(*stream = calloc(1, sizeof(fake_stream))))
+        abort();
+    if (flags != cudaStreamNonBlocking)
+        fake_note_mistake("a stream of ours is ordered with the default one");
+    fake_born(FAKE_STREAM, *stream, (int)error);
+    return error;
+}
+
+cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream)
+{
+    const int planned = fake_enter("cudaStreamDestroy");
+    cudaError_t error = cudaSuccess;
+
+    fake_died(FAKE_STREAM, stream);
+    if (fake_is_real()) {
+        error = __real_cudaStreamDestroy(stream);
+    } else {
+        if (((fake_stream *)stream)->capture)
+            fake_note_mistake("a stream was destroyed while it captured");
+        free(stream);
+    }
+    return planned != 0 ? fake_error(planned) : error;
+}
+
+cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t handle)
+{
+    const int planned = fake_enter("cudaStreamSynchronize");
+    fake_stream *stream = (fake_stream *)handle;
+    cudaError_t error = cudaSuccess;
+
+    if (fake_is_real())
+        error = __real_cudaStreamSynchronize(handle);
+    else if (stream && stream->capture)
+        error = invalidate(stream->capture, cudaErrorStreamCaptureUnsupported);
+    return planned != 0 ? fake_error(planned) : error;
+}
+
+cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event,
+                                       unsigned flags)
+{
+    fake_stream *stream = (fake_stream *)handle;
+    const fake_event *waited = (const fake_event *)event;
+
+    ENTER(cudaStreamWaitEvent);
+    if (fake_is_real())
+        return __real_cudaStreamWaitEvent(handle, event, flags);
+    if (!fake_is_alive(FAKE_EVENT, event) || !fake_is_alive(FAKE_STREAM, stream)) {
+        fake_note_mistake("a wait for an event or on a stream that is not alive");
+        return fake_error(cudaErrorInvalidResourceHandle);
+    }
+    if (!waited->capture) {
+        /* What lies outside of a capture cannot be waited for inside. */
+        return stream->capture && waited->ms >= 0
+                   ? invalidate(stream->capture, cudaErrorStreamCaptureIsolation)
+                   : cudaSuccess;
+    }
+    if (waited->capture != capturing)
+        return fake_error(cudaErrorCapturedEvent);
+    if (!stream->capture)
+        take_into(waited->capture, stream);
+    if (stream == stream->capture->stream[0] && waited->stream->joined < waited->place)
+        waited->stream->joined = waited->place;
+    return cudaSuccess;
+}
+
+/* --- events --- */
+
+WRAPS(cudaEventCreateWithFlags);
+WRAPS(cudaEventDestroy);
+WRAPS(cudaEventRecord);
+WRAPS(cudaEventSynchronize);
+WRAPS(cudaEventElapsedTime);
+
+cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    cudaError_t error = cudaSuccess;
+
+    ENTER(cudaEventCreateWithFlags);
+    if (fake_is_real()) {
+        error = __real_cudaEventCreateWithFlags(event, flags);
+    } else {
+        fake_event *made = calloc(1, sizeof *made);
+
+        if (!made)
+            abort();
+        made->ms = -1;
+        made->timed = !(flags & cudaEventDisableTiming);
+        *event = (cudaEvent_t)made;
+        if (capturing)
+            fake_note_mistake("an event was made in a capture");
+    }
+    fake_born(FAKE_EVENT, *event, (int)error);
+    return error;
+}
+
+cudaError_t __wrap_cudaEventDestroy(cudaEvent_t event)
+{
+    const int planned = fake_enter("cudaEventDestroy");
+    cudaError_t error = cudaSuccess;
+
+    fake_died(FAKE_EVENT, event);
+    if (fake_is_real())
+        error = __real_cudaEventDestroy(event);
+    else
+        free(event);
+    return planned != 0 ? fake_error(planned) : error;
+}
+
+cudaError_t __wrap_cudaEventRecord(cudaEvent_t handle, cudaStream_t stream)
+{
+    fake_event *event = (fake_event *)handle;
+
+    ENTER(cudaEventRecord);
+    if (fake_is_real())
+        return __real_cudaEventRecord(handle, stream);
+    if (!fake_is_alive(FAKE_EVENT, event)) {
+        fake_note_mistake("an event was recorded that is not alive");
+        return fake_error(cudaErrorInvalidResourceHandle);
+    }
+    event->stream = (fake_stream *)stream;
+    event->capture = event->stream ? event->stream->capture : NULL;
+    event->place = event->stream ? event->stream->last : 0;
+    event->ms = clock_ms;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t handle)
+{
+    const int planned = fake_enter("cudaEventSynchronize");
+    const fake_event *event = (const fake_event *)handle;
+    cudaError_t error = cudaSuccess;
+
+    if (fake_is_real())
+        error = __real_cudaEventSynchronize(handle);
+    else if (event->capture)
+        error = fake_error(cudaErrorCapturedEvent);
+    return planned != 0 ? fake_error(planned) : error;
+}
+
+cudaError_t __wrap_cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    const fake_event *first = (const fake_event *)begin;
+    const fake_event *second = (const fake_event *)end;
+
+    ENTER(cudaEventElapsedTime);
+    if (fake_is_real())
+        return __real_cudaEventElapsedTime(ms, begin, end);
+    if (first->capture || second->capture || first->ms < 0 || second->ms < 0 ||
+        !first->timed || !second->timed)
+        return fake_error(cudaErrorInvalidResourceHandle);
+    *ms = (float)(second->ms - first->ms);
+    return cudaSuccess;
+}
+
+/* --- graphs --- */
+
+WRAPS(cudaGraphGetNodes);
+WRAPS(cudaGraphNodeGetType);
+WRAPS(cudaGraphMemcpyNodeGetParams);
+WRAPS(cudaPointerGetAttributes);
+WRAPS(cudaGraphInstantiate);
+WRAPS(cudaGraphUpload);
+WRAPS(cudaGraphLaunch);
+WRAPS(cudaGraphExecDestroy);
+
+cudaError_t __wrap_cudaGraphDestroy(cudaGraph_t graph)
+{
+    const int planned = fake_enter("cudaGraphDestroy");
+    cudaError_t error = cudaSuccess;
+
+    fake_died(FAKE_GRAPH, graph);
+    if (fake_is_real())
+        error = __real_cudaGraphDestroy(graph);
+    else
+        free_graph((fake_graph *)graph);
+    return planned != 0 ? fake_error(planned) : error;
+}
+
+cudaError_t __wrap_cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes,
+                                     size_t *n_nodes)
+{
+    const fake_graph *graph = (const fake_graph *)handle;
+
+    ENTER(cudaGraphGetNodes);
+    if (fake_is_real())
+        return __real_cudaGraphGetNodes(handle, nodes, n_nodes);
+    for (size_t i = 0; nodes && i < *n_nodes && i < graph->n_nodes; i++)
+        nodes[i] = (cudaGraphNode_t)graph->nodes[i];
+    *n_nodes = graph->n_nodes;
+    return cudaSuccess;
+}
+
+/* Nodes follow one another; which lane they are on is not kept. */
+cudaError_t __wrap_cudaGraphGetEdges(cudaGraph_t handle, cudaGraphNode_t *from,
+                                     cudaGraphNode_t *to, cudaGraphEdgeData *data,
+                                     size_t *n_edges)
+{
+    const fake_graph *graph = (const fake_graph *)handle;
+
+    ENTER(cudaGraphGetEdges);
+    if (fake_is_real())
+        return __real_cudaGraphGetEdges(handle, from, to, data, n_edges);
+    const size_t n = graph->n_nodes > 0 ? graph->n_nodes - 1 : 0;
+    for (size_t i = 0; from && i < *n_edges && i < n; i++) {
+        from[i] = (cudaGraphNode_t)graph->nodes[i];
+        to[i] = (cudaGraphNode_t)graph->nodes[i + 1];
+        memset(&data[i], 0, sizeof data[i]);
+        if (graph->nodes[i + 1]->programmatic)
+            data[i].type = cudaGraphDependencyTypeProgrammatic;
+    }
+    *n_edges = n;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaGraphNodeGetType(cudaGraphNode_t node,
+                                        enum cudaGraphNodeType *type)
+{
+    ENTER(cudaGraphNodeGetType);
+    if (fake_is_real())
+        return __real_cudaGraphNodeGetType(node, type);
+    *type = ((const fake_node *)node)->type;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
+                                                struct cudaMemcpy3DParms *copy)
+{
+    ENTER(cudaGraphMemcpyNodeGetParams);
+    if (fake_is_real())
+        return __real_cudaGraphMemcpyNodeGetParams(node, copy);
+    memset(copy, 0, sizeof *copy);
+    copy->kind = ((const fake_node *)node)->copy;
+    return cudaSuccess;
+}
+
+/* Simulated copies say their kind, so that nobody needs to ask. */
+cudaError_t __wrap_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+                                            const void *address)
+{
+    ENTER(cudaPointerGetAttributes);
+    if (fake_is_real())
+        return __real_cudaPointerGetAttributes(attributes, address);
+    memset(attributes, 0, sizeof *attributes);
+    attributes->type = cudaMemoryTypeDevice;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                        unsigned long long flags)
+{
+    cudaError_t error = cudaSuccess;
+
+    ENTER(cudaGraphInstantiate);
+    if (fake_is_real())
+        error = __real_cudaGraphInstantiate(exec, graph, flags);
+    else if (!fake_is_alive(FAKE_GRAPH, graph))
+        return fake_error(cudaErrorInvalidValue);
+    else if (!(*exec = malloc(1)))
+        abort();
+    fake_born(FAKE_GRAPH_EXEC, *exec, (int)error);
+    return error;
+}
+
+cudaError_t __wrap_cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    ENTER(cudaGraphUpload);
+    if (fake_is_real())
+        return __real_cudaGraphUpload(exec, stream);
+    return fake_is_alive(FAKE_GRAPH_EXEC, exec) ? cudaSuccess
+                                                : fake_error(cudaErrorInvalidValue);
+}
+
+cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    ENTER(cudaGraphLaunch);
+    if (fake_is_real())
+        return __real_cudaGraphLaunch(exec, stream);
+    if (!fake_is_alive(FAKE_GRAPH_EXEC, exec)) {
+        fake_note_mistake("a graph was launched that is not alive");
+        return fake_error(cudaErrorInvalidValue);
+    }
+    clock_ms += 1;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    const int planned = fake_enter("cudaGraphExecDestroy");
+    cudaError_t error = cudaSuccess;
+
+    fake_died(FAKE_GRAPH_EXEC, exec);
+    if (fake_is_real())
+        error = __real_cudaGraphExecDestroy(exec);
+    else
+        free(exec);
+    return planned != 0 ? fake_error(planned) : error;
+}

@@ -1,0 +1,101 @@
+/* What the files of the simulated CUDA share. */
+#ifndef FAKE_CUDA_PARTS_H
+#define FAKE_CUDA_PARTS_H
+
+#include <cublasLt.h>
+#include <cuda_profiler_api.h>
+#include <cuda_runtime_api.h>
+
+#include "fake_cuda.h"
+
+/* What the headers of CUDA 12 call by these names is of another shape, or an older one's.
+ */
+#if CUDART_VERSION < 13000
+#define __wrap_cudaGetDeviceProperties __wrap_cudaGetDeviceProperties_v2
+#define __real_cudaGetDeviceProperties __real_cudaGetDeviceProperties_v2
+#define __wrap_cudaStreamGetCaptureInfo __wrap_cudaStreamGetCaptureInfo_v3
+#define __real_cudaStreamGetCaptureInfo __real_cudaStreamGetCaptureInfo_v3
+#define __wrap_cudaGraphGetEdges __wrap_cudaGraphGetEdges_v2
+#define __real_cudaGraphGetEdges __real_cudaGraphGetEdges_v2
+#endif
+
+/* Declares the real function and its replacement with the type that the header gives. */
+#define WRAPS(name) __typeof__(name) __real_##name, __wrap_##name
+
+/* Counts the call; leaves it with the planned failure. */
+#define ENTER(name)                             \
+    do {                                        \
+        const int planned_ = fake_enter(#name); \
+        if (planned_ != 0)                      \
+            return fake_error(planned_);        \
+    } while (0)
+
+typedef enum fake_kind {
+    FAKE_MEMORY,
+    FAKE_PINNED,
+    FAKE_STREAM,
+    FAKE_EVENT,
+    FAKE_GRAPH,
+    FAKE_GRAPH_EXEC,
+    FAKE_HANDLE,
+    FAKE_DESCRIPTOR,
+    FAKE_LAYOUT,
+    FAKE_PREFERENCE,
+    FAKE_N_KINDS
+} fake_kind;
+
+/* The status that this call is planned to fail with, or 0. */
+int fake_enter(const char *function);
+/* Remembers an error as the last one, which cudaGetLastError gives. */
+cudaError_t fake_error(int error);
+
+/* Objects: born where `status` is 0, dead whatever is said. */
+void fake_born(fake_kind kind, const void *object, int status);
+void fake_died(fake_kind kind, const void *object);
+bool fake_is_alive(fake_kind kind, const void *object);
+void fake_note_mistake(const char *what);
+
+/* --- the simulation --- */
+
+typedef struct fake_node {
+    enum cudaGraphNodeType type;
+    enum cudaMemcpyKind copy;
+    bool programmatic; /* the edge that leads to it */
+} fake_node;
+
+typedef struct fake_graph fake_graph;
+
+typedef struct fake_stream {
+    fake_graph *capture; /* NULL: none */
+    long last;           /* place of its last work in the capture */
+    long joined;         /* up to where the first stream waits for it */
+} fake_stream;
+
+typedef struct fake_event {
+    fake_graph *capture; /* it was recorded in, last */
+    fake_stream *stream;
+    long place;
+    double ms; /* < 0: never recorded */
+    bool timed;
+} fake_event;
+
+enum { FAKE_MAX_STREAMS = 8 };
+
+struct fake_graph {
+    fake_node **nodes;
+    size_t n_nodes, capacity;
+    fake_stream *stream[FAKE_MAX_STREAMS]; /* the first began the capture */
+    int n_streams;
+    long places;
+    bool invalid;
+};
+
+/* Work on a stream: a node where it captures, else a tick of the clock. *captured says
+ * which. */
+cudaError_t fake_enqueue(cudaStream_t stream, fake_node node, bool *captured);
+/* Milliseconds, one for each thing that ran. */
+double fake_clock(void);
+/* An unsafe call while this thread captures invalidates the capture. */
+cudaError_t fake_unsafe(void);
+
+#endif

@@ -1,0 +1,166 @@
+/* Which nodes an alternative may cover. */
+#include "select.h"
+#include "support_plan.h"
+
+static const char *const one[] = { "make", NULL };
+static const char *const two[] = { "make", "bend", NULL };
+static const char *const run[] = { "update", NULL };
+static const char *const tail[] = { "bend", "update", NULL };
+
+static const gx_alternative at_one = { .name = "one", .pattern = one };
+static const gx_alternative at_two = { .name = "two", .pattern = two, .elides = true };
+static const gx_alternative at_run = { .name = "run", .pattern = run, .repeat = true };
+static const gx_alternative at_tail = { .name = "tail", .pattern = tail, .repeat = true };
+
+/* make, bend, update, update, update, make */
+static int set_up(void **state)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 3);
+    const int32_t y = test_value(t, GX_VALUE_TEMP, 3);
+    const int32_t z = test_value(t, GX_VALUE_TEMP, 3);
+    const int32_t last = test_value(t, GX_VALUE_TEMP, 3);
+
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ x, -1, -1, y, -1 });
+    test_node(t, &test_bend, GX_PHASE_FORWARD, (int32_t[]){ y, y, -1, z, -1 });
+    for (int i = 0; i < 3; i++) {
+        const int32_t w = test_value(t, GX_VALUE_PARAM, 3);
+
+        test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, z });
+    }
+    test_node(t, &test_make, GX_PHASE_STEP, (int32_t[]){ z, -1, -1, last, -1 });
+    test_graph_finish(t);
+    *state = t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    test_graph_free(*state);
+    return 0;
+}
+
+static void a_pattern_fits_by_names_in_order(void **state)
+{
+    const gx_graph *g = &((test_graph *)*state)->graph;
+
+    assert_true(gx_match_pattern(g, &at_one, 0, 1));
+    assert_false(gx_match_pattern(g, &at_one, 1, 1));
+    assert_false(gx_match_pattern(g, &at_one, 0, 2));
+    assert_true(gx_match_pattern(g, &at_two, 0, 2));
+    assert_false(gx_match_pattern(g, &at_two, 0, 1));
+    assert_false(gx_match_pattern(g, &at_two, 5, 2));
+    assert_false(gx_match_pattern(g, &at_one, 6, 1));
+    assert_false(gx_match_pattern(g, &at_one, -1, 1));
+}
+
+static void a_repeat_takes_the_whole_run_from_its_start(void **state)
+{
+    const gx_graph *g = &((test_graph *)*state)->graph;
+
+    assert_int_equal(gx_match_length(g, &at_run, 2), 3);
+    assert_int_equal(gx_match_length(g, &at_run, 3), 0);
+    assert_int_equal(gx_match_length(g, &at_run, 1), 0);
+    assert_int_equal(gx_match_length(g, &at_tail, 1), 4);
+    assert_int_equal(gx_match_length(g, &at_two, 0), 2);
+    assert_true(gx_match_pattern(g, &at_run, 2, 2));
+    assert_false(gx_match_pattern(g, &at_run, 2, 4));
+}
+
+static void calls_hold_value_ids_and_mark_what_is_absent(void **state)
+{
+    const gx_graph *g = &((test_graph *)*state)->graph;
+    gx_call calls[2];
+
+    gx_match_calls(g, 0, 2, calls);
+    assert_ptr_equal(calls[0].op, &test_make);
+    assert_int_equal((uintptr_t)calls[0].arg[TEST_A].data, 1);
+    assert_int_equal(calls[0].arg[TEST_B].rank, -1);
+    assert_null(calls[0].arg[TEST_B].data);
+    assert_ptr_equal(calls[0].arg[TEST_P].data, calls[1].arg[TEST_A].data);
+    assert_int_equal(calls[1].arg[TEST_A].dim[0], 3);
+    assert_false(gx_has(&calls[1], TEST_Q));
+    assert_false(gx_has(&calls[1], GX_MAX_ARGS - 1));
+}
+
+static void only_what_stays_in_the_group_is_elided(void **state)
+{
+    test_graph *t = *state;
+    bool elided[3 * GX_MAX_ARGS];
+
+    gx_match_elided(&t->graph, 0, 2, elided);
+    assert_true(elided[TEST_P]); /* y, read twice by one node */
+    assert_false(elided[GX_MAX_ARGS + TEST_P]);
+    gx_match_elided(&t->graph, 0, 1, elided);
+    assert_false(elided[TEST_P]);
+    gx_match_elided(&t->graph, 2, 1, elided);
+    assert_false(elided[TEST_W]); /* a parameter */
+
+    t->graph.values[1].is_output = true;
+    gx_match_elided(&t->graph, 0, 2, elided);
+    assert_false(elided[TEST_P]);
+}
+
+static void keys_tell_groups_apart_by_shape_type_and_connection(void **state)
+{
+    test_graph *t = *state;
+    char a[GX_KEY_SIZE], b[GX_KEY_SIZE];
+    uint64_t x[2], y[2];
+
+    gx_site_key(&t->graph, 2, 1, a, x);
+    gx_site_key(&t->graph, 3, 1, b, y);
+    assert_string_equal(a, b);
+    assert_memory_equal(x, y, sizeof x);
+
+    t->graph.values[t->graph.nodes[3].arg[TEST_W]].dim[0] = 4;
+    gx_site_key(&t->graph, 3, 1, b, y);
+    assert_string_not_equal(a, b);
+
+    gx_site_key(&t->graph, 0, 2, a, x);
+    t->graph.nodes[1].arg[TEST_B] = t->graph.nodes[0].arg[TEST_A];
+    gx_site_key(&t->graph, 0, 2, b, y);
+    assert_string_not_equal(a, b); /* same shapes, other connections */
+
+    t->graph.nodes[0].attr[0].r = 2;
+    gx_site_key(&t->graph, 0, 2, a, x);
+    assert_string_not_equal(a, b);
+}
+
+static void a_long_key_is_cut_and_still_tells_apart(void **state)
+{
+    test_graph *t = *state;
+    char a[GX_KEY_SIZE], b[GX_KEY_SIZE];
+    uint64_t x[2], y[2];
+    int32_t w = -1;
+
+    for (int i = 0; i < 40; i++) {
+        w = test_value(t, GX_VALUE_PARAM, 1000000);
+        test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, 2 });
+    }
+    test_graph_finish(t);
+    gx_site_key(&t->graph, 6, 40, a, x);
+    t->graph.values[w].dtype = GX_BF16;
+    gx_site_key(&t->graph, 6, 40, b, y);
+    assert_string_not_equal(a, b);
+    assert_true(x[0] != y[0] && x[1] != y[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_pattern_fits_by_names_in_order, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_repeat_takes_the_whole_run_from_its_start,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_hold_value_ids_and_mark_what_is_absent,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_what_stays_in_the_group_is_elided, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            keys_tell_groups_apart_by_shape_type_and_connection, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_long_key_is_cut_and_still_tells_apart, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

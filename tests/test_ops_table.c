@@ -1,0 +1,247 @@
+/* The catalogue: rows are whole, in the order of their operand numbers, and load. */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support_walk.h"
+
+static void rows_are_found_by_name_and_number(void **state)
+{
+    const size_t n = gx_op_count();
+
+    (void)state;
+    assert_true(n >= 18);
+    for (size_t i = 0; i < n; i++) {
+        const gx_op *op = gx_op_at(i);
+
+        assert_non_null(op);
+        assert_ptr_equal(gx_op_find(gx_op_name(op)), op);
+    }
+    assert_null(gx_op_at(n));
+    assert_null(gx_op_find("gem"));
+    assert_null(gx_op_find(""));
+    assert_null(gx_op_find("gemm.bw"));
+}
+
+static bool is_tensor(const gx_field *field)
+{
+    return field->kind == GX_FIELD_IN || field->kind == GX_FIELD_INOUT ||
+           field->kind == GX_FIELD_OUT;
+}
+
+static void every_row_is_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < gx_op_count(); i++) {
+        const gx_op *op = gx_op_at(i);
+        int n_args = 0, n_attrs = 0;
+
+        assert_true(strlen(gx_op_summary(op)) > 5);
+        assert_true(strlen(gx_op_formula(op)) > 5);
+        assert_non_null(op->infer);
+        assert_true(op->reference || op->expand);
+        assert_non_null(op->samples);
+        for (const gx_field *field = gx_op_fields(op); field->name; field++) {
+            n_args += is_tensor(field);
+            n_attrs += !is_tensor(field);
+            assert_non_null(field->doc);
+            assert_true((field->kind == GX_FIELD_ENUM) == (field->choices != NULL));
+            if (is_tensor(field))
+                assert_null(field->fallback);
+        }
+        assert_true(n_args <= GX_MAX_ARGS && n_attrs <= GX_MAX_ATTRS);
+        if (!op->internal) {
+            for (int p = 0; p < 3; p++)
+                assert_true(op->tolerance[p] > 0 && op->tolerance[p] < 0.05);
+        }
+    }
+}
+
+/* Kernels and references find their operands by number. */
+static void operand_numbers_are_the_order_of_the_fields(void **state)
+{
+    static const struct {
+        const char *op, *field;
+        int number;
+    } rows[] = {
+        { "gemm", "a", GX_GEMM_A },
+        { "gemm", "b", GX_GEMM_B },
+        { "gemm", "epilogue.bias", GX_GEMM_BIAS },
+        { "gemm", "out", GX_GEMM_OUT },
+        { "gemm", "trans_a", GX_GEMM_TRANS_A },
+        { "gemm", "trans_b", GX_GEMM_TRANS_B },
+        { "gemm", "epilogue.act", GX_GEMM_ACT },
+        { "gemm.bwd", "a", GX_GEMM_BWD_A },
+        { "gemm.bwd", "b", GX_GEMM_BWD_B },
+        { "gemm.bwd", "dy", GX_GEMM_BWD_DY },
+        { "gemm.bwd", "y", GX_GEMM_BWD_Y },
+        { "gemm.bwd", "pre", GX_GEMM_BWD_PRE },
+        { "gemm.bwd", "da", GX_GEMM_BWD_DA },
+        { "gemm.bwd", "db", GX_GEMM_BWD_DB },
+        { "gemm.bwd", "dbias", GX_GEMM_BWD_DBIAS },
+        { "gemm.bwd", "trans_a", GX_GEMM_BWD_TRANS_A },
+        { "gemm.bwd", "trans_b", GX_GEMM_BWD_TRANS_B },
+        { "gemm.bwd", "epilogue.act", GX_GEMM_BWD_ACT },
+        { "epilogue", "x", GX_EPILOGUE_X },
+        { "epilogue", "bias", GX_EPILOGUE_BIAS },
+        { "epilogue", "out", GX_EPILOGUE_OUT },
+        { "epilogue", "pre", GX_EPILOGUE_PRE },
+        { "epilogue", "act", GX_EPILOGUE_ACT },
+        { "epilogue.bwd", "dy", GX_EPILOGUE_BWD_DY },
+        { "epilogue.bwd", "y", GX_EPILOGUE_BWD_Y },
+        { "epilogue.bwd", "pre", GX_EPILOGUE_BWD_PRE },
+        { "epilogue.bwd", "dx", GX_EPILOGUE_BWD_DX },
+        { "epilogue.bwd", "dbias", GX_EPILOGUE_BWD_DBIAS },
+        { "epilogue.bwd", "act", GX_EPILOGUE_BWD_ACT },
+        { "add", "a", GX_ADD_A },
+        { "add", "b", GX_ADD_B },
+        { "add", "out", GX_ADD_OUT },
+        { "softmax_cross_entropy", "logits", GX_SCE_LOGITS },
+        { "softmax_cross_entropy", "labels", GX_SCE_LABELS },
+        { "softmax_cross_entropy", "out", GX_SCE_OUT },
+        { "softmax_cross_entropy.bwd", "logits", GX_SCE_BWD_LOGITS },
+        { "softmax_cross_entropy.bwd", "labels", GX_SCE_BWD_LABELS },
+        { "softmax_cross_entropy.bwd", "dlogits", GX_SCE_BWD_DLOGITS },
+        { "mse", "x", GX_MSE_X },
+        { "mse", "target", GX_MSE_TARGET },
+        { "mse", "out", GX_MSE_OUT },
+        { "mse.bwd", "x", GX_MSE_BWD_X },
+        { "mse.bwd", "target", GX_MSE_BWD_TARGET },
+        { "mse.bwd", "dx", GX_MSE_BWD_DX },
+        { "accuracy", "logits", GX_ACCURACY_LOGITS },
+        { "accuracy", "labels", GX_ACCURACY_LABELS },
+        { "accuracy", "out", GX_ACCURACY_OUT },
+        { "sgd", "param", GX_SGD_PARAM },
+        { "sgd", "grad", GX_SGD_GRAD },
+        { "sgd", "lr", GX_SGD_LR },
+        { "sgd", "weight_decay", GX_SGD_WEIGHT_DECAY },
+        { "adamw", "param", GX_ADAMW_PARAM },
+        { "adamw", "grad", GX_ADAMW_GRAD },
+        { "adamw", "m", GX_ADAMW_M },
+        { "adamw", "v", GX_ADAMW_V },
+        { "adamw", "step", GX_ADAMW_STEP },
+        { "adamw", "lr", GX_ADAMW_LR },
+        { "adamw", "beta1", GX_ADAMW_BETA1 },
+        { "adamw", "beta2", GX_ADAMW_BETA2 },
+        { "adamw", "eps", GX_ADAMW_EPS },
+        { "adamw", "weight_decay", GX_ADAMW_WEIGHT_DECAY },
+        { "gather", "data", GX_GATHER_DATA },
+        { "gather", "index", GX_GATHER_INDEX },
+        { "gather", "sample", GX_GATHER_SAMPLE },
+        { "gather", "epoch", GX_GATHER_EPOCH },
+        { "gather", "out", GX_GATHER_OUT },
+        { "gather", "shuffle", GX_GATHER_SHUFFLE },
+        { "step.end", "step", GX_STEP_STEP },
+        { "step.end", "sample", GX_STEP_SAMPLE },
+        { "step.end", "epoch", GX_STEP_EPOCH },
+        { "step.end", "log", GX_STEP_LOG },
+        { "step.end", "v0", GX_STEP_V0 },
+        { "step.end", "v5", GX_STEP_V0 + GX_MAX_LOGGED - 1 },
+        { "step.end", "batch", GX_STEP_BATCH },
+        { "step.end", "total", GX_STEP_TOTAL },
+        { "step.end", "need", GX_STEP_NEED },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const gx_op *op = gx_op_find(rows[i].op);
+        int n[2] = { 0, 0 }, found = -1;
+
+        assert_non_null(op);
+        for (const gx_field *field = gx_op_fields(op); field->name; field++) {
+            const int at = n[is_tensor(field)]++;
+
+            if (strcmp(field->name, rows[i].field) == 0)
+                found = at;
+        }
+        if (found != rows[i].number)
+            print_error("%s.%s\n", rows[i].op, rows[i].field);
+        assert_int_equal(found, rows[i].number);
+    }
+}
+
+/* Each sample loads in each precision, for training and evaluation, and runs: whatever it
+ * shows is a number. */
+static void every_sample_runs(void **state)
+{
+    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    const uint64_t seed = test_seed();
+    int n_samples = 0;
+
+    (void)state;
+    for (size_t i = 0; i < gx_op_count(); i++) {
+        for (const char *const *text = gx_op_at(i)->samples; *text; text++) {
+            for (int p = 0; p < 3; p++) {
+                test_walk model = test_walk_parse(*text, precisions[p],
+                                                  p == 1 ? GX_EVAL : GX_TRAIN, seed);
+
+                test_walk_step(&model);
+                for (size_t v = 0; v < model.graph->n_values; v++) {
+                    const gx_value *value = &model.graph->values[v];
+                    const int64_t n = test_walk_count(&model, value->name);
+
+                    for (int64_t k = 0; value->is_output && k < n; k++)
+                        assert_true(model.data[v][k] - model.data[v][k] == 0);
+                }
+                test_walk_free(&model);
+            }
+            n_samples++;
+        }
+    }
+    assert_true(n_samples > 80);
+}
+
+/* A row that no sample reaches would be a row that no test walks. */
+static void every_row_stands_in_a_sample(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < gx_op_count(); i++) {
+        const gx_op *op = gx_op_at(i);
+
+        if (!op->internal)
+            assert_non_null(op->samples[0]);
+        if (op->grad && op->samples[0]) {
+            bool trained = false;
+
+            for (const char *const *text = op->samples; *text; text++)
+                trained = trained || strstr(*text, "backward:");
+            assert_true(trained);
+        }
+    }
+}
+
+static void alternatives_name_rows_that_exist(void **state)
+{
+    const gx_alternative *alternative;
+    char pattern[64];
+
+    (void)state;
+    for (size_t i = 0; (alternative = gx_alternative_at(i)); i++) {
+        for (const char *const *name = alternative->pattern; *name; name++) {
+            const gx_op *op = gx_op_find(*name);
+
+            assert_non_null(op);
+            assert_non_null(op->reference);
+            assert_non_null(gx_op_alternative(op, 0, pattern, sizeof pattern));
+            assert_true(strlen(pattern) > 0);
+        }
+    }
+    assert_int_equal(GX_HAVE_CUDA, gx_alternative_at(0) != NULL);
+    assert_null(gx_op_alternative(gx_op_find("gemm"), 10000, pattern, sizeof pattern));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_found_by_name_and_number),
+        cmocka_unit_test(every_row_is_whole),
+        cmocka_unit_test(operand_numbers_are_the_order_of_the_fields),
+        cmocka_unit_test(every_sample_runs),
+        cmocka_unit_test(every_row_stands_in_a_sample),
+        cmocka_unit_test(alternatives_name_rows_that_exist),
+    };
+
+    return cmocka_run_group_tests_name("ops_table", tests, NULL, NULL);
+}

@@ -1,0 +1,436 @@
+/* Plan files, which are obeyed or refused, and the plan cache, which is never in the way.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "select.h"
+#include "support.h"
+
+static gx_graph *parse(const char *width, gx_kind kind)
+{
+    static const char model[] =
+        "gexec: 1\nname: m\nprecision: f32\ndims: {width: 8}\n"
+        "inputs: {x: {shape: [4, width], init: normal}, t: {shape: [4, 3], init: "
+        "normal}}\n"
+        "params: {w: {shape: [width, 3], init: he_normal}, b: {shape: [3], init: "
+        "zeros}}\n"
+        "ops:\n"
+        "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu}}\n"
+        "  - {op: mse, name: loss, x: y, target: t}\n"
+        "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n";
+    const gx_set set = { "width", width };
+    const gx_load_options options = { .kind = kind, .sets = &set, .n_sets = 1 };
+    gx_graph *graph;
+    gx_error err = { 0 };
+
+    assert_ok(gx_graph_parse(model, strlen(model), "m.yaml", NULL, &options, &graph, NULL,
+                             &err),
+              &err);
+    return graph;
+}
+
+static char *write_plan(const gx_graph *graph)
+{
+    char *path = test_path("plan.yaml");
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    remove(path);
+    assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
+    gx_plan_free(plan);
+    return path;
+}
+
+static void a_pinned_plan_is_written_once_and_then_obeyed(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    char *path = write_plan(graph);
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    char *again = test_path("again.yaml");
+    char *first, *second;
+    size_t length;
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
+    assert_int_equal(gx_plan_info_get(plan).n_cached, gx_graph_node_count(graph));
+    assert_int_equal(gx_plan_unit_count(plan), gx_graph_node_count(graph));
+    assert_ok(gx_plan_write(plan, again, &err), &err);
+    first = test_read(path, &length);
+    second = test_read(again, &length);
+    assert_string_equal(first, second);
+    gx_plan_free(plan);
+    free(second);
+    free(first);
+    free(again);
+    free(path);
+    gx_graph_free(graph);
+}
+
+/* Replaces `from` by `to` in the plan file, and tries to use it. */
+static void try_changed(const gx_graph *graph, const char *from, const char *to,
+                        gx_status status, const char *message)
+{
+    char *path = write_plan(graph);
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    size_t length;
+    char *text = test_read(path, &length);
+    char *at = strstr(text, from);
+    FILE *file = fopen(path, "w");
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    assert_non_null(at);
+    assert_non_null(file);
+    fprintf(file, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    fclose(file);
+    assert_fails(gx_plan_create(graph, &options, &plan, &err), status, &err, message);
+    assert_has(err.message, "plan.yaml:");
+    assert_null(plan);
+    free(text);
+    free(path);
+}
+
+static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    const char *first = gx_graph_node(graph, 0).name;
+    const char *second = gx_graph_node(graph, 1).name;
+    char quoted[300], other[300], message[300];
+
+    (void)state;
+    snprintf(quoted, sizeof quoted, "[\"%s\"]", first);
+    try_changed(graph, quoted, "[\"nobody\"]", GX_ERR_MODEL, "no op \"nobody\"");
+    snprintf(other, sizeof other, "[\"%s\"]", second);
+    snprintf(message, sizeof message,
+             "op \"%s\" does not come next in the graph; expected %s", second, first);
+    try_changed(graph, quoted, other, GX_ERR_MODEL, message);
+    try_changed(graph, "f32[4, 8]", "f32[4, 9]", GX_ERR_MODEL, "planned for f32: gemm");
+    try_changed(graph, "alternative: \"reference\"", "alternative: \"tile\"",
+                GX_ERR_MODEL, "no alternative \"tile\" covers");
+    try_changed(graph, "name: \"CPU\"", "name: \"Card 9\"", GX_ERR_MODEL,
+                "made for the card \"Card 9\"; this one is \"CPU\"");
+    try_changed(graph, "driver: 0", "driver: 13000", GX_ERR_MODEL,
+                "made for driver 13000");
+    try_changed(graph, "kind: train", "kind: eval", GX_ERR_MODEL, "kind");
+    try_changed(graph, "lanes: 1", "lanes: 7", GX_ERR_MODEL, "expected 1 or 2");
+    try_changed(graph, "lanes: 1", "lane: 1", GX_ERR_MODEL, "did you mean \"lanes\"?");
+    try_changed(graph, "launches: -1", "launches: many", GX_ERR_MODEL, "an integer");
+    try_changed(graph, "workspace: 0", "workspace: 0, algo: 12", GX_ERR_MODEL,
+                "128 hexadecimal digits");
+    try_changed(graph, "gexec_plan: 1", "gexec_plan: 2", GX_ERR_MODEL, "format 1");
+    try_changed(graph, "gexec: \"", "gexec: \"9", GX_ERR_MODEL, "made by gexec 9");
+    try_changed(graph, "units:", "units: [", GX_ERR_MODEL, "plan.yaml");
+    gx_graph_free(graph);
+}
+
+static void a_plan_with_an_op_too_few_is_refused(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    char *path = write_plan(graph);
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    size_t length;
+    char *text = test_read(path, &length);
+    char *last = NULL;
+    gx_plan *plan;
+    gx_error err = { 0 };
+    FILE *file;
+
+    (void)state;
+    for (char *at = strstr(text, "  - nodes"); at; at = strstr(at + 1, "  - nodes"))
+        last = at;
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fwrite(text, 1, (size_t)(last - text), file);
+    fclose(file);
+    assert_fails(gx_plan_create(graph, &options, &plan, &err), GX_ERR_MODEL, &err,
+                 "no unit has op");
+    free(text);
+    free(path);
+    gx_graph_free(graph);
+}
+
+static void a_plan_of_other_sizes_or_of_another_program_is_refused(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    gx_graph *wider = parse("9", GX_TRAIN);
+    gx_graph *eval = parse("8", GX_EVAL);
+    char *path = write_plan(graph);
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    const gx_plan_options unfused = { .device = GX_CPU,
+                                      .pin_file = path,
+                                      .unfused = true };
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_fails(gx_plan_create(wider, &options, &plan, &err), GX_ERR_MODEL, &err,
+                 "the graph has f32: gemm f32[4, 9]");
+    assert_fails(gx_plan_create(eval, &options, &plan, &err), GX_ERR_MODEL, &err, "kind");
+    assert_fails(gx_plan_create(graph, &unfused, &plan, &err), GX_ERR_ARGUMENT, &err,
+                 "an unfused plan is asked for");
+    free(path);
+    gx_graph_free(eval);
+    gx_graph_free(wider);
+    gx_graph_free(graph);
+}
+
+static void a_plan_file_that_cannot_be_written_leaves_nothing(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    char *path = test_path("no/such/folder/plan.yaml");
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_fails(gx_plan_create(graph, &options, &plan, &err), GX_ERR_WRITE, &err,
+                 "no/such/folder");
+    assert_null(plan);
+    free(path);
+    gx_graph_free(graph);
+}
+
+/* --- the cache --- */
+
+static const gx_device_info card = { .name = "NVIDIA H100 80GB",
+                                     .cc_major = 9,
+                                     .cc_minor = 0,
+                                     .driver_version = 13000,
+                                     .runtime_version = 13000,
+                                     .cublaslt_version = 130100 };
+static const gx_alternative tile = { .name = "tile" };
+static const gx_alternative lt = { .name = "lt" };
+
+static gx_cache *open_cache(const char *folder, const gx_device_info *device)
+{
+    gx_cache *cache;
+    gx_error err = { 0 };
+
+    assert_ok(gx_cache_open(folder, device, &cache, &err), &err);
+    return cache;
+}
+
+static void save_and_close(gx_cache *cache)
+{
+    gx_cache_save(cache);
+    assert_null(gx_cache_note(cache));
+    gx_cache_close(cache);
+}
+
+static gx_candidate measured(const gx_alternative *alternative, double us)
+{
+    gx_candidate c = {
+        .alternative = alternative, .us = us, .n_launches = 2, .workspace_bytes = 4096
+    };
+
+    return c;
+}
+
+static void choices_come_back_whole(void **state)
+{
+    char *folder = test_path("whole");
+    gx_arena *arena = gx_arena_create();
+    gx_cache *cache = open_cache(folder, &card);
+    gx_candidate in = measured(&lt, 4.125);
+    gx_candidate bad = measured(&tile, -1);
+    gx_candidate out = { .alternative = &lt };
+    const gx_step_choice step = { .n_lanes = 2,
+                                  .programmatic = true,
+                                  .lane_us = { 10.5, 9.25 },
+                                  .programmatic_us = { 11, 9.25 } };
+    gx_step_choice step_out;
+
+    (void)state;
+    in.has_algo = true;
+    for (int i = 0; i < GX_ALGO_BYTES; i++)
+        in.algo[i] = (unsigned char)(i * 7 + 3);
+    bad.refused = "error 0.5 over \"tolerance\" \\ 1e-3";
+    gx_cache_add(cache, "tf32: gemm f32[1, 2] #ab", &in);
+    gx_cache_add(cache, "tf32: gemm f32[1, 2] #ab", &bad);
+    gx_cache_add_step(cache, "step #1", &step);
+    save_and_close(cache);
+
+    cache = open_cache(folder, &card);
+    assert_null(gx_cache_note(cache));
+    assert_true(gx_cache_find(cache, "tf32: gemm f32[1, 2] #ab", &out, arena));
+    assert_true(out.us == 4.125 && out.cached && out.known && out.has_algo &&
+                !out.refused);
+    assert_int_equal(out.n_launches, 2);
+    assert_int_equal(out.workspace_bytes, 4096);
+    assert_memory_equal(out.algo, in.algo, sizeof in.algo);
+    out = (gx_candidate){ .alternative = &tile };
+    assert_true(gx_cache_find(cache, "tf32: gemm f32[1, 2] #ab", &out, arena));
+    assert_string_equal(out.refused, bad.refused);
+    assert_false(gx_cache_find(cache, "another", &out, arena));
+    assert_true(gx_cache_find_step(cache, "step #1", &step_out));
+    assert_int_equal(step_out.n_lanes, 2);
+    assert_true(step_out.programmatic && step_out.lane_us[1] == 9.25);
+    assert_false(gx_cache_find_step(cache, "step #2", &step_out));
+    gx_cache_close(cache);
+    gx_arena_free(arena);
+    free(folder);
+}
+
+static void two_that_write_at_once_keep_both(void **state)
+{
+    char *folder = test_path("both");
+    gx_arena *arena = gx_arena_create();
+    gx_cache *a = open_cache(folder, &card);
+    gx_cache *b = open_cache(folder, &card);
+    gx_candidate one = measured(&lt, 1), two = measured(&tile, 2);
+    gx_candidate out = { .alternative = &lt };
+
+    (void)state;
+    gx_cache_add(a, "one", &one);
+    gx_cache_add(b, "two", &two);
+    save_and_close(a);
+    save_and_close(b);
+    a = open_cache(folder, &card);
+    assert_true(gx_cache_find(a, "one", &out, arena));
+    out.alternative = &tile;
+    assert_true(gx_cache_find(a, "two", &out, arena));
+    gx_cache_close(a);
+    gx_arena_free(arena);
+    free(folder);
+}
+
+static void cards_and_versions_have_files_of_their_own(void **state)
+{
+    char *folder = test_path("versions");
+    gx_arena *arena = gx_arena_create();
+    gx_device_info other = card;
+    gx_cache *cache = open_cache(folder, &card);
+    gx_candidate one = measured(&lt, 1);
+    gx_candidate out = { .alternative = &lt };
+
+    (void)state;
+    gx_cache_add(cache, "one", &one);
+    save_and_close(cache);
+    other.driver_version = 12080;
+    cache = open_cache(folder, &other);
+    assert_null(gx_cache_note(cache));
+    assert_false(gx_cache_find(cache, "one", &out, arena));
+    gx_cache_close(cache);
+    gx_arena_free(arena);
+    free(folder);
+}
+
+static char *cache_file(const char *folder)
+{
+    char *path = malloc(strlen(folder) + 128);
+
+    assert_non_null(path);
+    sprintf(path,
+            "%s/NVIDIA_H100_80GB-cc90-driver13000-runtime13000-cublaslt130100-%s.yaml",
+            folder, gx_version());
+    return path;
+}
+
+static void a_broken_cache_is_left_aside_with_the_reason_and_replaced(void **state)
+{
+    static const char *const broken[] = {
+        "{{{",
+        "",
+        "gexec_cache: 1\nsites: [1, 2]\n",
+        "\xff\xfe",
+        "- 1\n",
+        "gexec_cache: 1\ndevice: {name: other}\nsites: {}\nsteps: {}\n",
+    };
+    char *folder = test_path("broken");
+    gx_arena *arena = gx_arena_create();
+
+    (void)state;
+    assert_int_equal(mkdir(folder, 0777), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+        char *path = cache_file(folder);
+        FILE *file = fopen(path, "w");
+        gx_cache *cache;
+        gx_candidate one = measured(&lt, 1);
+        gx_candidate out = { .alternative = &lt };
+
+        assert_non_null(file);
+        fputs(broken[i], file);
+        fclose(file);
+        cache = open_cache(folder, &card);
+        assert_non_null(gx_cache_note(cache));
+        assert_has(gx_cache_note(cache), "the plan cache was not read");
+        assert_false(gx_cache_find(cache, "one", &out, arena));
+        gx_cache_add(cache, "one", &one);
+        gx_cache_save(cache);
+        gx_cache_close(cache);
+        cache = open_cache(folder, &card);
+        assert_null(gx_cache_note(cache));
+        assert_true(gx_cache_find(cache, "one", &out, arena));
+        gx_cache_close(cache);
+        free(path);
+    }
+    gx_arena_free(arena);
+    free(folder);
+}
+
+static void a_cache_that_cannot_be_written_is_noted(void **state)
+{
+    char *file = test_write_text("a_file", "not a folder");
+    gx_cache *cache = open_cache(file, &card);
+    gx_candidate one = measured(&lt, 1);
+
+    (void)state;
+    gx_cache_add(cache, "one", &one);
+    gx_cache_save(cache);
+    assert_non_null(gx_cache_note(cache));
+    assert_has(gx_cache_note(cache), "a_file");
+    gx_cache_close(cache);
+    free(file);
+}
+
+static void the_cache_lies_where_the_user_keeps_such_files(void **state)
+{
+    char *base = test_path("xdg");
+    char *file, *folder;
+    gx_cache *cache;
+    gx_candidate one = measured(&lt, 1);
+
+    (void)state;
+    assert_int_equal(setenv("XDG_CACHE_HOME", base, 1), 0);
+    cache = open_cache(NULL, &card);
+    gx_cache_add(cache, "one", &one);
+    save_and_close(cache);
+    folder = test_path("xdg/gexec");
+    file = cache_file(folder);
+    assert_int_equal(access(file, R_OK), 0);
+    free(file);
+    free(folder);
+    assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
+    assert_int_equal(unsetenv("HOME"), 0);
+    cache = open_cache(NULL, &card);
+    assert_has(gx_cache_note(cache), "HOME");
+    gx_cache_add(cache, "one", &one);
+    gx_cache_save(cache);
+    gx_cache_close(cache);
+    free(base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pinned_plan_is_written_once_and_then_obeyed),
+        cmocka_unit_test(a_plan_that_does_not_fit_is_an_error_that_names_it),
+        cmocka_unit_test(a_plan_with_an_op_too_few_is_refused),
+        cmocka_unit_test(a_plan_of_other_sizes_or_of_another_program_is_refused),
+        cmocka_unit_test(a_plan_file_that_cannot_be_written_leaves_nothing),
+        cmocka_unit_test(choices_come_back_whole),
+        cmocka_unit_test(two_that_write_at_once_keep_both),
+        cmocka_unit_test(cards_and_versions_have_files_of_their_own),
+        cmocka_unit_test(a_broken_cache_is_left_aside_with_the_reason_and_replaced),
+        cmocka_unit_test(a_cache_that_cannot_be_written_is_noted),
+        cmocka_unit_test(the_cache_lies_where_the_user_keeps_such_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

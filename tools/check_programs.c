@@ -1,0 +1,240 @@
+/* One step of every program against the same step in exact doubles. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "host_tensor.h"
+
+/* How far a whole step may be from the exact one, as a share of the reference's norm. A
+ * chain of tens of ops adds roundings of 2^-24 (f32), 2^-11 (products of tf32 operands)
+ * and 2^-9 (every stored bf16); squares in the optimizer's state double them. */
+static double tolerance_of(const char *precision)
+{
+    if (strcmp(precision, "f32") == 0)
+        return 2e-5;
+    return strcmp(precision, "tf32") == 0 ? 2e-2 : 8e-2;
+}
+
+/* One element may be off by more than the norm allows for, but not by any amount. */
+static double element_tolerance(double tolerance)
+{
+    return fmin(50 * tolerance, 0.5);
+}
+
+/* --- one start for all --- */
+
+/* The exact state starts from the values that the rounded one holds. */
+static gx_status copy_state(gx_check *check, gx_error *err)
+{
+    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+        gx_tensor tensor = { .dtype = GX_F64, .rank = value.rank };
+        gx_status st;
+
+        if (value.kind != GX_VALUE_PARAM && value.kind != GX_VALUE_STATE &&
+            value.kind != GX_VALUE_DATA)
+            continue;
+        memcpy(tensor.dim, value.dim, sizeof tensor.dim);
+        GX_TRY(gx_host_tensor_alloc(&tensor, err));
+        st = gx_state_read(check->rounded.state, value.name, &tensor, err);
+        if (st == GX_OK)
+            st = gx_state_write(check->exact.state, value.name, &tensor, err);
+        free(tensor.data);
+        GX_TRY(st);
+    }
+    return GX_OK;
+}
+
+static bool is_fed(const gx_graph *graph, const char *input)
+{
+    char name[256];
+
+    snprintf(name, sizeof name, "data.%s", input);
+    return gx_graph_find(graph, name) >= 0;
+}
+
+/* Generated and given inputs, rounded, for the exact program as well. */
+static gx_status copy_inputs(gx_exec *from, const gx_graph *graph, gx_exec *to,
+                             gx_error *err)
+{
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+        gx_tensor tensor;
+        gx_status st;
+
+        if (value.kind != GX_VALUE_INPUT || is_fed(graph, value.name))
+            continue;
+        st = gx_host_tensor_read(from, &value, GX_F64, &tensor, err);
+        if (st == GX_ERR_ARGUMENT) { /* no op reads it */
+            gx_error_clear(err);
+            continue;
+        }
+        GX_TRY(st);
+        st = gx_exec_write(to, value.name, &tensor, err);
+        free(tensor.data);
+        GX_TRY(st);
+    }
+    return GX_OK;
+}
+
+/* --- comparing --- */
+
+static bool is_compared(const gx_value_info *value)
+{
+    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
+           (value->kind == GX_VALUE_TEMP && value->is_output);
+}
+
+/* NaN anywhere makes the error NaN, which is within no bound. */
+static void compare_tensors(const gx_tensor *found, const gx_tensor *expected,
+                            double tolerance, double rate, gx_check_row *row)
+{
+    const int64_t n = gx_count(expected);
+    double error = 0, norm = 0, largest = 0, worst = -1;
+
+    for (int64_t i = 0; i < n; i++) {
+        const double a = gx_host_tensor_at(found, i);
+        const double r = gx_host_tensor_at(expected, i);
+        const double off = fabs(a - r);
+
+        error += off * off;
+        norm += r * r;
+        largest = fmax(largest, fabs(r));
+        if (worst < 0 || off > worst || (off != off && worst == worst)) {
+            worst = off;
+            row->position = gx_words_position(expected, i);
+            row->found = a;
+            row->expected = r;
+        }
+    }
+    row->error = sqrt(error);
+    row->norm = sqrt(norm);
+    if (row->value.dtype == GX_I32) {
+        row->allowed = 0;
+    } else {
+        /* A first step of Adam moves an element by the rate, whatever its gradient: where
+         * the gradient is near zero rounding decides the direction. As large a share of
+         * the elements may go the other way as the tolerance says. */
+        row->allowed =
+            tolerance * row->norm + 1e-12 + 2 * rate * sqrt(tolerance * (double)n);
+    }
+    row->ok = row->error <= row->allowed &&
+              (row->value.dtype == GX_I32 || n == 0 ||
+               worst <= element_tolerance(tolerance) * largest + 2 * rate + 1e-12);
+}
+
+static gx_status compare_value(gx_check *check, gx_exec *exec, const char *program,
+                               const gx_value_info *value, gx_error *err)
+{
+    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+    gx_check_row *grown = realloc(check->rows, (check->n_rows + 1) * sizeof *grown);
+    gx_tensor found = { 0 };
+    gx_tensor expected = { 0 };
+    gx_status st;
+
+    if (!grown)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    check->rows = grown;
+    st = gx_host_tensor_read(exec, value, GX_F64, &found, err);
+    if (st == GX_OK)
+        st = gx_host_tensor_read(check->reference, value, GX_F64, &expected, err);
+    if (st == GX_OK) {
+        gx_check_row *const row = &check->rows[check->n_rows++];
+
+        *row = (gx_check_row){ .program = program, .value = *value };
+        compare_tensors(&found, &expected, tolerance_of(gx_graph_precision(graph)),
+                        value->kind == GX_VALUE_PARAM ? gx_graph_rate(graph) : 0, row);
+    }
+    free(found.data);
+    free(expected.data);
+    return st;
+}
+
+static gx_status compare_all(gx_check *check, gx_exec *exec, const char *program,
+                             gx_error *err)
+{
+    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+
+        if (is_compared(&value))
+            GX_TRY(compare_value(check, exec, program, &value, err));
+    }
+    return GX_OK;
+}
+
+/* --- the programs --- */
+
+static gx_status open_session(gx_session *session, const gx_args *args, bool exact,
+                              int device, gx_mode mode, gx_exec **exec, gx_error *err)
+{
+    GX_TRY(gx_session_load(session, args,
+                           &(gx_session_needs){ .keep_gradients = true,
+                                                .exact = exact,
+                                                .no_pin = device == GX_CPU },
+                           device, mode, err));
+    GX_TRY(gx_session_open(session, err));
+    return gx_session_exec(session, GX_PROGRAM_TRAIN, false, exec, err);
+}
+
+static gx_status step(gx_exec *exec, gx_mode mode, gx_error *err)
+{
+    GX_TRY(gx_exec_run(exec, mode, 1, err));
+    return gx_exec_sync(exec, err);
+}
+
+static gx_status check_device(gx_check *check, gx_exec *rounded, int device,
+                              gx_error *err)
+{
+    gx_snapshot *start = NULL;
+    gx_exec *exec;
+    gx_status st;
+
+    GX_TRY(open_session(&check->device, check->args, false, device, GX_MODE_GRAPH, &exec,
+                        err));
+    GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], exec, err));
+    GX_TRY(gx_state_save(check->device.state, &start, err));
+    st = step(exec, GX_MODE_EAGER, err);
+    if (st == GX_OK)
+        st = compare_all(check, exec, "eager", err);
+    if (st == GX_OK)
+        st = gx_state_restore(check->device.state, start, err);
+    if (st == GX_OK)
+        st = step(exec, GX_MODE_GRAPH, err);
+    if (st == GX_OK)
+        st = compare_all(check, exec, "graph", err);
+    gx_snapshot_free(start);
+    return st;
+}
+
+gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
+{
+    gx_snapshot *start = NULL;
+    gx_exec *rounded;
+    gx_status st;
+
+    GX_TRY(open_session(&check->rounded, check->args, false, GX_CPU, GX_MODE_CPU,
+                        &rounded, err));
+    GX_TRY(open_session(&check->exact, check->args, true, GX_CPU, GX_MODE_CPU,
+                        &check->reference, err));
+    GX_TRY(copy_state(check, err));
+    GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], check->reference,
+                       err));
+    GX_TRY(gx_state_save(check->exact.state, &start, err));
+    st = step(rounded, GX_MODE_CPU, err);
+    if (st == GX_OK)
+        st = step(check->reference, GX_MODE_CPU, err);
+    if (st == GX_OK)
+        st = compare_all(check, rounded, "cpu", err);
+    if (st == GX_OK && device != GX_CPU)
+        st = check_device(check, rounded, device, err);
+    /* The differences start where this step did. */
+    if (st == GX_OK)
+        st = gx_state_restore(check->exact.state, start, err);
+    gx_snapshot_free(start);
+    return st;
+}

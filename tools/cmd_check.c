@@ -1,0 +1,232 @@
+/* gexec check: against the double-precision reference and finite differences. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "json_out.h"
+#include "run_report.h"
+#include "text_table.h"
+
+enum { MOST_ROWS = 40 };
+
+bool gx_check_passed(const gx_check *check)
+{
+    bool passed = true;
+
+    for (size_t i = 0; i < check->n_rows; i++)
+        passed = passed && check->rows[i].ok;
+    for (size_t i = 0; i < check->n_gradients; i++)
+        passed = passed && check->gradients[i].ok;
+    return passed;
+}
+
+void gx_check_free(gx_check *check)
+{
+    gx_session_close(&check->device);
+    gx_session_close(&check->rounded);
+    gx_session_close(&check->exact);
+    free(check->rows);
+    free(check->gradients);
+}
+
+/* --- text --- */
+
+static double share(const gx_check_row *row)
+{
+    return row->allowed > 0 ? row->error / row->allowed : row->error;
+}
+
+static void add_row(gx_text_table *table, const gx_check_row *row)
+{
+    gx_text_table_cell(table, "%s", row->program);
+    gx_text_table_cell(table, "%s", row->value.name);
+    gx_text_table_cell(table, "%s", gx_words_shape(row->value.rank, row->value.dim).text);
+    gx_text_table_cell(table, "%.2e",
+                       row->norm > 0 ? row->error / row->norm : row->error);
+    gx_text_table_cell(table, "%.2e",
+                       row->norm > 0 ? row->allowed / row->norm : row->allowed);
+    gx_text_table_cell(table, "%s", row->position.text);
+    gx_text_table_cell(table, "%.9g", row->found);
+    gx_text_table_cell(table, "%.9g", row->expected);
+    gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
+}
+
+/* The row is among the `most` of the largest share, or failed, or all are wanted. */
+static bool is_shown(const gx_check *check, size_t i)
+{
+    size_t n_larger = 0;
+
+    if (check->args->verbose || check->n_rows <= MOST_ROWS || !check->rows[i].ok)
+        return true;
+    for (size_t j = 0; j < check->n_rows; j++)
+        n_larger += share(&check->rows[j]) > share(&check->rows[i]);
+    return n_larger < MOST_ROWS;
+}
+
+static void print_rows(const gx_check *check, FILE *out)
+{
+    static const char *const titles[] = { "program", "tensor",   "shape",
+                                          "error",   "allowed",  "worst at",
+                                          "found",   "expected", "" };
+    gx_text_table *table = gx_text_table_create("lllrrlrrl");
+    size_t n_shown = 0;
+
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        gx_text_table_cell(table, "%s", titles[i]);
+    gx_text_table_rule(table);
+    for (size_t i = 0; i < check->n_rows; i++)
+        if (is_shown(check, i)) {
+            add_row(table, &check->rows[i]);
+            n_shown++;
+        }
+    fputs("One step against exact doubles (errors as shares of the reference's norm)\n",
+          out);
+    gx_text_table_print(table, "  ", out);
+    if (n_shown < check->n_rows)
+        fprintf(out, "  %zu more are nearer; -v shows all\n", check->n_rows - n_shown);
+    gx_text_table_free(table);
+}
+
+static void print_gradients(const gx_check *check, FILE *out)
+{
+    static const char *const titles[] = { "parameter", "elements",   "worst at",
+                                          "gradient",  "difference", "" };
+    gx_text_table *table;
+
+    if (check->n_gradients == 0) {
+        fputs("\nNo gradient is derived, so none is held against differences\n", out);
+        return;
+    }
+    table = gx_text_table_create("lrlrrl");
+    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
+        gx_text_table_cell(table, "%s", titles[i]);
+    gx_text_table_rule(table);
+    for (size_t i = 0; i < check->n_gradients; i++) {
+        const gx_gradient_row *const row = &check->gradients[i];
+
+        gx_text_table_cell(table, "%s", row->parameter.name);
+        gx_text_table_cell(table, "%lld", (long long)row->n_elements);
+        gx_text_table_cell(table, "%s", row->position.text);
+        gx_text_table_cell(table, "%.9g", row->gradient);
+        gx_text_table_cell(table, "%.9g", row->difference);
+        gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
+    }
+    fputs("\nGradients against central differences of the loss, in doubles\n", out);
+    gx_text_table_print(table, "  ", out);
+    gx_text_table_free(table);
+}
+
+void gx_check_print(const gx_check *check, FILE *out)
+{
+    size_t n_failed = 0;
+
+    for (size_t i = 0; i < check->n_rows; i++)
+        n_failed += !check->rows[i].ok;
+    for (size_t i = 0; i < check->n_gradients; i++)
+        n_failed += !check->gradients[i].ok;
+    if (n_failed)
+        fprintf(out, "FAILED: %zu of %zu comparisons are out of tolerance", n_failed,
+                check->n_rows + check->n_gradients);
+    else
+        fprintf(out, "All %zu comparisons are within tolerance",
+                check->n_rows + check->n_gradients);
+    fprintf(out, " (%s, %s%s).\n\n", gx_graph_name(check->exact.graph[GX_PROGRAM_TRAIN]),
+            gx_graph_precision(check->exact.graph[GX_PROGRAM_TRAIN]),
+            check->device.state ? "" : "; the CPU alone: no GPU was used");
+    print_rows(check, out);
+    print_gradients(check, out);
+}
+
+/* --- JSON --- */
+
+static void put_rows(gx_json *json, const gx_check *check)
+{
+    gx_json_array(json, "tensors");
+    for (size_t i = 0; i < check->n_rows; i++) {
+        const gx_check_row *const row = &check->rows[i];
+
+        gx_json_object(json, NULL);
+        gx_json_text(json, "program", row->program);
+        gx_json_text(json, "tensor", row->value.name);
+        gx_json_real(json, "error_norm", row->error);
+        gx_json_real(json, "allowed", row->allowed);
+        gx_json_real(json, "reference_norm", row->norm);
+        gx_json_text(json, "worst_at", row->position.text);
+        gx_json_real(json, "found", row->found);
+        gx_json_real(json, "expected", row->expected);
+        gx_json_bool(json, "ok", row->ok);
+        gx_json_end(json);
+    }
+    gx_json_end(json);
+}
+
+static void put_gradients(gx_json *json, const gx_check *check)
+{
+    gx_json_array(json, "gradients");
+    for (size_t i = 0; i < check->n_gradients; i++) {
+        const gx_gradient_row *const row = &check->gradients[i];
+
+        gx_json_object(json, NULL);
+        gx_json_text(json, "parameter", row->parameter.name);
+        gx_json_integer(json, "elements", row->n_elements);
+        gx_json_text(json, "worst_at", row->position.text);
+        gx_json_real(json, "gradient", row->gradient);
+        gx_json_real(json, "difference_quotient", row->difference);
+        gx_json_real(json, "error", row->error);
+        gx_json_real(json, "allowed", row->allowed);
+        gx_json_bool(json, "ok", row->ok);
+        gx_json_end(json);
+    }
+    gx_json_end(json);
+}
+
+gx_status gx_check_write_json(const gx_check *check, gx_error *err)
+{
+    const gx_session *const session =
+        check->device.state ? &check->device : &check->rounded;
+    gx_json *json = gx_json_create();
+    gx_status st;
+
+    gx_json_object(json, NULL);
+    gx_json_text(json, "command", "check");
+    gx_json_text(json, "model", gx_graph_name(check->exact.graph[GX_PROGRAM_TRAIN]));
+    gx_json_text(json, "file", check->args->names[0]);
+    gx_json_text(json, "precision",
+                 gx_graph_precision(check->exact.graph[GX_PROGRAM_TRAIN]));
+    gx_json_bool(json, "passed", gx_check_passed(check));
+    gx_json_bool(json, "interrupted", check->interrupted);
+    gx_json_environment(json, "environment", session);
+    put_rows(json, check);
+    put_gradients(json, check);
+    gx_json_end(json);
+    st = gx_json_write(json, check->args->json, err);
+    gx_json_free(json);
+    return st;
+}
+
+int gx_cmd_check(const gx_args *args)
+{
+    gx_check check = { .args = args };
+    gx_error err = { 0 };
+    int exit_status;
+    gx_mode mode;
+    int device;
+    gx_status st = gx_device_choose(args, false, &device, &mode, &err);
+
+    if (st == GX_OK)
+        st = gx_check_programs(&check, device, &err);
+    if (st == GX_OK)
+        st = gx_check_gradients(&check, &err);
+    if (st == GX_OK && (!args->json || strcmp(args->json, "-") != 0))
+        gx_check_print(&check, stdout);
+    if (st == GX_OK && args->json)
+        st = gx_check_write_json(&check, &err);
+    if (st != GX_OK)
+        exit_status = gx_say_error(args, &err);
+    else if (check.interrupted)
+        exit_status = GX_EXIT_INTERRUPTED;
+    else
+        exit_status = gx_check_passed(&check) ? GX_EXIT_OK : GX_EXIT_NO;
+    gx_check_free(&check);
+    return exit_status;
+}

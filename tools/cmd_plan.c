@@ -1,0 +1,96 @@
+/* gexec plan: the stages of a model. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_report.h"
+
+/* What is wanted decides how far the model has to go. */
+static bool wants_plan(const gx_args *args)
+{
+    return !args->dot && !args->yaml && args->stage != GX_STAGE_DOCUMENT &&
+           args->stage != GX_STAGE_GRAPH;
+}
+
+static bool wants_program(const gx_args *args)
+{
+    return wants_plan(args) &&
+           (args->stage == GX_STAGE_ALL || args->stage == GX_STAGE_PROGRAM);
+}
+
+static gx_status print_whole(const gx_session *session, gx_error *err)
+{
+    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
+    char *text = session->args->dot ? gx_graph_dot(graph) : gx_graph_yaml(graph);
+
+    if (!text)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    fputs(text, stdout);
+    free(text);
+    return GX_OK;
+}
+
+static gx_status print_stages(const gx_session *session, const gx_exec *exec,
+                              gx_error *err)
+{
+    const int stage = session->args->stage;
+    const bool all = stage == GX_STAGE_ALL;
+
+    if (all || stage == GX_STAGE_DOCUMENT)
+        GX_TRY(gx_plan_print_document(session, stdout, err));
+    if (all || stage == GX_STAGE_GRAPH)
+        gx_plan_print_graph(session, stdout);
+    if (all || stage == GX_STAGE_SELECTION)
+        gx_plan_print_selection(session, stdout);
+    if (all || stage == GX_STAGE_LAYOUT)
+        gx_plan_print_layout(session, stdout);
+    if (exec)
+        gx_plan_print_program(session, exec, stdout);
+    return GX_OK;
+}
+
+/* Makes the plan, and for the program the state and the captured exec as well. */
+static gx_status make_plan(gx_session *session, gx_exec **exec, gx_error *err)
+{
+    const gx_plan_options options = gx_session_plan_options(session);
+
+    if (!wants_program(session->args))
+        return gx_plan_create(session->graph[GX_PROGRAM_TRAIN], &options,
+                              &session->plan[GX_PROGRAM_TRAIN], err);
+    GX_TRY(gx_session_open(session, err));
+    GX_TRY(gx_session_exec(session, GX_PROGRAM_TRAIN, true, exec, err));
+    if (session->mode == GX_MODE_GRAPH)
+        GX_TRY(gx_exec_capture(*exec, err));
+    return GX_OK;
+}
+
+static gx_status plan_model(gx_session *session, const gx_args *args, gx_error *err)
+{
+    gx_mode mode = GX_MODE_CPU;
+    int device = GX_CPU;
+    gx_exec *exec = NULL;
+
+    if (wants_plan(args))
+        GX_TRY(gx_device_choose(args, false, &device, &mode, err));
+    GX_TRY(gx_session_load(session, args, &(gx_session_needs){ 0 }, device, mode, err));
+    if (args->dot || args->yaml)
+        return print_whole(session, err);
+    if (wants_plan(args))
+        GX_TRY(make_plan(session, &exec, err));
+    if (!args->json || strcmp(args->json, "-") != 0)
+        GX_TRY(print_stages(session, exec, err));
+    return args->json ? gx_plan_write_json(session, exec, err) : GX_OK;
+}
+
+int gx_cmd_plan(const gx_args *args)
+{
+    gx_session session = { 0 };
+    gx_error err = { 0 };
+    int exit_status = GX_EXIT_OK;
+
+    if ((args->dot || args->yaml) && args->json)
+        return gx_say_usage(args, "--json does not go with --dot or --yaml");
+    if (plan_model(&session, args, &err) != GX_OK)
+        exit_status = gx_say_error(args, &err);
+    gx_session_close(&session);
+    return exit_status;
+}

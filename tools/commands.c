@@ -1,0 +1,92 @@
+/* The table of commands, and help. */
+#include <string.h>
+
+#include "args.h"
+#include "flags.h"
+
+static const gx_command commands[] = {
+    { "run", "MODEL", "Runs a model: the graph on a GPU, the CPU where there is none",
+      "A model with data trains for its epochs and is evaluated on the held-out rows.\n"
+      "Without data it runs --steps N steps: 100 when it trains, else 1. The result is "
+      "on\n"
+      "standard output, progress and remarks on standard error. An interrupt (Ctrl-C)\n"
+      "stops after the launches under way, reports what was done, and exits with 130.\n",
+      "gexec run graphs/examples/digits_mlp.yaml --epochs 10 --json result.json",
+      GX_CMD_RUN, gx_cmd_run },
+    { "compare", "MODEL",
+      "Eager launches against one graph replay, on a GPU: times, costs, and the bits",
+      "Eager and graph run in alternating blocks in one process, from one saved state, "
+      "in\n"
+      "random order, under one rule of synchronization. Exits with 1 when bits differ.\n",
+      "gexec compare graphs/examples/mnist_mlp.yaml --pairs 25 --json compare.json",
+      GX_CMD_COMPARE, gx_cmd_compare },
+    { "check", "MODEL",
+      "Against the double-precision reference, and gradients against finite differences",
+      "One step from one state. Each output, parameter, state and gradient of the CPU, "
+      "and\n"
+      "of eager and graph on a GPU, is held against the same step in exact doubles; "
+      "that\n"
+      "step's gradients are held against central differences of the loss. Exits with 1\n"
+      "when something is out of tolerance.\n",
+      "gexec check graphs/examples/deep_narrow.yaml --set width=64 --samples 8",
+      GX_CMD_CHECK, gx_cmd_check },
+    { "plan", "MODEL",
+      "The stages of a model: ops, chosen kernels, memory, FLOPs and bytes", "",
+      "gexec plan graphs/examples/deep_narrow.yaml --stage selection", GX_CMD_PLAN,
+      gx_cmd_plan },
+    { "ops", "[OP]", "The catalogue of ops, or one of them", "", "gexec ops gemm",
+      GX_CMD_OPS, gx_cmd_ops },
+    { "doctor", "", "What this machine has and lacks for gexec",
+      "Always exits with 0: a model runs on the CPU in any case.\n", "gexec doctor",
+      GX_CMD_DOCTOR, gx_cmd_doctor },
+    { "init", "[DIR]",
+      "Writes a model to start from, with data, into DIR (default: here)",
+      "The model learns to tell three interleaved spirals apart. No file that exists is\n"
+      "overwritten.\n",
+      "gexec init spirals && gexec run spirals/model.yaml", GX_CMD_INIT, gx_cmd_init },
+};
+
+const gx_command *gx_command_at(size_t i)
+{
+    return i < sizeof commands / sizeof commands[0] ? &commands[i] : NULL;
+}
+
+void gx_help_print(FILE *out)
+{
+    fputs("usage: gexec COMMAND [FLAGS] ...\n\n"
+          "gexec runs an op graph from YAML on the CPU, by eager CUDA launches, or as a\n"
+          "captured CUDA graph that is replayed, and says what the difference is.\n\n",
+          out);
+    for (const gx_command *command = commands;
+         gx_command_at((size_t)(command - commands)); command++)
+        fprintf(out, "  %-8s %-8s %s\n", command->name, command->operands,
+                command->summary);
+    fputs(
+        "\n`gexec COMMAND --help` has the flags and an example; `gexec --version` the\n"
+        "version.\n\n"
+        "Exit status: 0 done; 1 it ran and the answer is no; 2 bad usage or bad input;\n"
+        "3 this machine cannot do it; 4 out of memory, disk, or the device failed;\n"
+        "130 interrupted.\n",
+        out);
+}
+
+void gx_command_help_print(FILE *out, const gx_command *command)
+{
+    fprintf(out, "usage: gexec %s%s%s [FLAGS]\n\n%s.\n", command->name,
+            command->operands[0] ? " " : "", command->operands, command->summary);
+    if (command->more[0])
+        fprintf(out, "\n%s", command->more);
+    fputs("\nflags:\n", out);
+    for (size_t i = 0; gx_flag_at(i); i++) {
+        const gx_flag *flag = gx_flag_at(i);
+        char left[64];
+
+        if (!(flag->commands & command->bit))
+            continue;
+        snprintf(left, sizeof left, "%s%s%s%s%s", flag->letter ? flag->letter : "",
+                 flag->letter ? ", " : "", flag->name, flag->value ? " " : "",
+                 flag->value ? flag->value : "");
+        fprintf(out, "  %-24s %s\n", left, flag->help);
+    }
+    fprintf(out, "\nexample:\n  %s\n", command->example);
+}

@@ -1,0 +1,60 @@
+/* Eager against graph: what is measured, and how it is told. */
+#ifndef GX_COMPARE_H
+#define GX_COMPARE_H
+
+#include "figures.h"
+#include "nvml.h"
+#include "session.h"
+
+/* The rows of the table. UNFUSED is the model planned without groups, launched eagerly.
+ */
+typedef enum gx_way { GX_WAY_UNFUSED, GX_WAY_EAGER, GX_WAY_GRAPH, GX_N_WAYS } gx_way;
+
+typedef struct gx_way_times {
+    gx_exec *exec;
+    gx_mode mode;
+    gx_series host, wall;     /* seconds a step, the device idle before */
+    gx_series queued, steady; /* seconds a step, in blocks, by pair */
+    int64_t launches;         /* of one step; < 0: unknown */
+} gx_way_times;
+
+/* Where bits first differ. */
+typedef struct gx_difference {
+    bool found;
+    char tensor[208];
+    gx_words position;
+    double eager, graph;
+    int64_t n_elements, n_differ; /* of that tensor */
+} gx_difference;
+
+typedef struct gx_compare {
+    gx_session session;
+    gx_plan *unfused_plan;
+    gx_exec *unfused_exec;
+    gx_snapshot *start;
+    gx_way_times way[GX_N_WAYS];
+    int64_t block;           /* steps of a block */
+    gx_series order;         /* by pair: place of the graph among the three, 0 to 2 */
+    gx_series ratio;         /* by pair: graph / eager, steady */
+    gx_series ratio_unfused; /* graph / unfused */
+    double empty_s;          /* host time of a graph of as many empty kernels; < 0: n/a */
+    int64_t bits_steps, n_compared;
+    gx_difference difference;
+    gx_nvml *nvml;
+    gx_series sm_mhz, memory_mhz;
+    uint64_t throttle;
+    bool interrupted;
+} gx_compare;
+
+/* Host and wall of single steps, then the blocks. An interrupt ends it early. */
+gx_status gx_compare_measure(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
+/* Runs steps both ways from one state and compares every output, parameter and state. */
+gx_status gx_compare_bits(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
+void gx_compare_free(gx_compare *compare);
+
+/* Steps until the graph has paid for itself; < 0: never. */
+double gx_compare_pays_after(const gx_compare *compare);
+void gx_compare_print(const gx_compare *compare, FILE *out);
+gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err) GX_MUST_CHECK;
+
+#endif

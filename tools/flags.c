@@ -1,0 +1,89 @@
+/* The table of flags. */
+#include "flags.h"
+
+enum {
+    MODEL = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK | GX_CMD_PLAN,
+    STEPS = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK,
+    ANY = MODEL | GX_CMD_OPS | GX_CMD_DOCTOR | GX_CMD_INIT
+};
+
+/* In the order of the enumerations that they fill. */
+static const char *const targets[] = { "auto", "cpu", "gpu", NULL };
+static const char *const choices[] = { "auto", "on", "off", NULL };
+static const char *const evaluations[] = { "epoch", "end", "never", NULL };
+static const char *const stages[] = { "all",    "document", "graph", "selection",
+                                      "layout", "program",  NULL };
+
+#define AT(member) offsetof(gx_args, member)
+#define SWITCH GX_FLAG_SWITCH, AT
+#define NO_RANGE 0, 0, NULL
+
+static const gx_flag flags[] = {
+    { "--graph", NULL, NULL, SWITCH(graph), NO_RANGE, GX_CMD_RUN,
+      "replay a captured CUDA graph" },
+    { "--eager", NULL, NULL, SWITCH(eager), NO_RANGE, GX_CMD_RUN,
+      "launch op by op on the GPU" },
+    { "--device", NULL, "auto|cpu|gpu", GX_FLAG_CHOICE, AT(target), 0, 0, targets, MODEL,
+      "where to run; auto: a GPU where there is one" },
+    { "--gpu", NULL, "N", GX_FLAG_NUMBER, AT(gpu), 0, 1023, NULL, MODEL,
+      "which GPU, from 0" },
+    { "--set", NULL, "DIM=EXPR", GX_FLAG_PAIR, AT(sets), NO_RANGE, MODEL,
+      "override a dim of the model; may be repeated" },
+    { "--in", NULL, "NAME=F.npy", GX_FLAG_PAIR, AT(inputs), NO_RANGE, STEPS,
+      "value of an input, a parameter or a state" },
+    { "--steps", NULL, "N", GX_FLAG_NUMBER, AT(steps), 1, INT64_C(1) << 40, NULL,
+      GX_CMD_RUN | GX_CMD_COMPARE,
+      "run: steps in all, instead of epochs; compare: steps behind the bits" },
+    { "--epochs", NULL, "N", GX_FLAG_NUMBER, AT(epochs), 1, 1000000000, NULL, GX_CMD_RUN,
+      "passes over the training rows, instead of the model's" },
+    { "--evaluate", NULL, "epoch|end|never", GX_FLAG_CHOICE, AT(evaluate), 0, 0,
+      evaluations, GX_CMD_RUN, "when the held-out rows are gone through" },
+    { "--seed", NULL, "N", GX_FLAG_SEED, AT(seed), NO_RANGE, STEPS,
+      "of initial values, generated inputs and the shuffle (default 1)" },
+    { "--out", NULL, "DIR|NAME=F.npy", GX_FLAG_PAIR_OR_BARE, AT(outs), NO_RANGE,
+      GX_CMD_RUN, "write parameters and outputs into DIR, or one tensor" },
+    { "--loss-out", NULL, "F.npy", GX_FLAG_STRING, AT(loss_out), NO_RANGE, GX_CMD_RUN,
+      "write the loss of every step (f8)" },
+    { "--blocks", NULL, NULL, SWITCH(blocks), NO_RANGE, GX_CMD_RUN,
+      "serve: read `time N`, `losses N`, `reset`, `quit` from stdin" },
+    { "--pairs", NULL, "N", GX_FLAG_NUMBER, AT(pairs), 3, 100000, NULL, GX_CMD_COMPARE,
+      "paired blocks (default 25)" },
+    { "--block", NULL, "N", GX_FLAG_NUMBER, AT(block), 1, 1000000, NULL, GX_CMD_COMPARE,
+      "steps of a block (default: about 10 ms of them)" },
+    { "--samples", NULL, "N", GX_FLAG_NUMBER, AT(samples), 0, 1000000, NULL, GX_CMD_CHECK,
+      "elements a parameter to difference (default 4)" },
+    { "--stage", NULL, "STAGE", GX_FLAG_CHOICE, AT(stage), 0, 0, stages, GX_CMD_PLAN,
+      "all, document, graph, selection, layout or program" },
+    { "--dot", NULL, NULL, SWITCH(dot), NO_RANGE, GX_CMD_PLAN,
+      "the graph in the DOT language, nothing else" },
+    { "--yaml", NULL, NULL, SWITCH(yaml), NO_RANGE, GX_CMD_PLAN,
+      "the expanded model, which loads again, nothing else" },
+    { "--plan", NULL, "FILE", GX_FLAG_STRING, AT(plan), NO_RANGE, MODEL,
+      "plan to obey, written first where there is none" },
+    { "--unfused", NULL, NULL, SWITCH(unfused), NO_RANGE,
+      GX_CMD_RUN | GX_CMD_CHECK | GX_CMD_PLAN, "run every op by itself" },
+    { "--force", NULL, "ALT", GX_FLAG_STRING, AT(force), NO_RANGE, MODEL,
+      "take this alternative wherever it applies" },
+    { "--lanes", NULL, "N", GX_FLAG_NUMBER, AT(lanes), 1, 2, NULL, MODEL,
+      "streams, 1 or 2 (default: as measured)" },
+    { "--pdl", NULL, "auto|on|off", GX_FLAG_CHOICE, AT(programmatic), 0, 0, choices,
+      MODEL, "programmatic dependent launch (default: as measured)" },
+    { "--no-cache", NULL, NULL, SWITCH(no_cache), NO_RANGE, MODEL,
+      "neither read nor write the plan cache" },
+    { "--steps-per-launch", NULL, "K", GX_FLAG_NUMBER, AT(steps_per_launch), 1, 4096,
+      NULL, STEPS, "steps unrolled in one graph (default 1)" },
+    { "--nsys-window", NULL, NULL, SWITCH(nsys_window), NO_RANGE,
+      GX_CMD_RUN | GX_CMD_COMPARE, "open a window for nsys profile -c cudaProfilerApi" },
+    { "--markdown", NULL, NULL, SWITCH(markdown), NO_RANGE, GX_CMD_OPS,
+      "the catalogue as the reference page has it" },
+    { "--json", NULL, "FILE", GX_FLAG_STRING, AT(json), NO_RANGE,
+      MODEL | GX_CMD_OPS | GX_CMD_DOCTOR, "result as JSON; -: standard output, alone" },
+    { "--quiet", "-q", NULL, SWITCH(quiet), NO_RANGE, ANY, "no progress and no remarks" },
+    { "--verbose", "-v", NULL, SWITCH(verbose), NO_RANGE, ANY, "say more" },
+    { "--help", "-h", NULL, SWITCH(help), NO_RANGE, ANY, "this text" },
+};
+
+const gx_flag *gx_flag_at(size_t i)
+{
+    return i < sizeof flags / sizeof flags[0] ? &flags[i] : NULL;
+}

@@ -1,0 +1,27 @@
+/* The program: finds the command and runs it. */
+#include <stdio.h>
+
+#include "args.h"
+
+int main(int argc, char **argv)
+{
+    gx_args args;
+    int exit_status = GX_EXIT_USAGE;
+
+    if (!gx_args_parse(&args, argc, argv))
+        goto done;
+    exit_status = GX_EXIT_OK;
+    if (!args.command && !args.help)
+        printf("gexec %s\n", gx_version());
+    else if (!args.command)
+        gx_help_print(stdout);
+    else if (args.help)
+        gx_command_help_print(stdout, args.command);
+    else
+        exit_status = args.command->run(&args);
+    if (!gx_stdout_finish(&args) && exit_status == GX_EXIT_OK)
+        exit_status = GX_EXIT_FAILED;
+done:
+    gx_args_free(&args);
+    return exit_status;
+}

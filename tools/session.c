@@ -1,0 +1,447 @@
+/* A model as the command line holds it: its programs, one state, and execs made when they
+ * are first needed. */
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "figures.h"
+#include "host_tensor.h"
+
+const char *const gx_cuda_variables[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+                                          "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
+                                          "NVIDIA_TF32_OVERRIDE", NULL };
+
+const char *gx_mode_name(gx_mode mode)
+{
+    static const char *const names[] = {
+        [GX_MODE_CPU] = "cpu", [GX_MODE_EAGER] = "eager", [GX_MODE_GRAPH] = "graph"
+    };
+
+    return names[mode];
+}
+
+/* --- device --- */
+
+static void flatten(char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n')
+            *text = ' ';
+}
+
+static bool asks_for_gpu(const gx_args *args)
+{
+    return args->graph || args->eager || args->gpu >= 0 || args->target == GX_TARGET_GPU;
+}
+
+/* On the CPU there is one way to run an op, and nothing is launched. */
+static gx_status choose_cpu(const gx_args *args)
+{
+    if (args->force || args->lanes > 0 || args->programmatic != GX_AUTO ||
+        args->unfused || args->steps_per_launch > 1)
+        gx_say(args, "--force, --lanes, --pdl, --unfused and --steps-per-launch change "
+                     "nothing on the CPU");
+    return GX_OK;
+}
+
+gx_status gx_device_choose(const gx_args *args, bool needs_gpu, int *device,
+                           gx_mode *mode, gx_error *err)
+{
+    gx_error reason = { 0 };
+    gx_device_info info;
+    gx_status st;
+    int n = 0;
+
+    *device = GX_CPU;
+    *mode = GX_MODE_CPU;
+    if (args->target == GX_TARGET_CPU) {
+        if (needs_gpu)
+            return GX_FAIL(err, GX_ERR_NO_DEVICE,
+                           "this command measures launches and needs a GPU");
+        return choose_cpu(args);
+    }
+    st = gx_device_count(&n, &reason);
+    if (st == GX_OK && n == 0)
+        st = GX_FAIL(&reason, GX_ERR_NO_DEVICE, "no CUDA device");
+    if (st != GX_OK && (needs_gpu || asks_for_gpu(args))) {
+        *err = reason;
+        if (needs_gpu)
+            gx_error_prefix(err, "this command measures launches and needs a GPU");
+        return st;
+    }
+    if (st != GX_OK) {
+        flatten(reason.message);
+        gx_say(args, "on the CPU: %s", reason.message);
+        return choose_cpu(args);
+    }
+    if (args->gpu >= n)
+        return GX_FAIL(err, GX_ERR_NO_DEVICE, "--gpu %lld: this machine has %d, from 0",
+                       (long long)args->gpu, n);
+    *device = args->gpu >= 0 ? (int)args->gpu : 0;
+    *mode = args->eager ? GX_MODE_EAGER : GX_MODE_GRAPH;
+    GX_TRY(gx_device_info_get(*device, &info, err));
+    if (!asks_for_gpu(args) && !needs_gpu)
+        gx_say(args, "on GPU %d, %s", *device, info.name);
+    return GX_OK;
+}
+
+/* --- loading --- */
+
+/* Loads one graph of the model. `loud`: prints what is wrong with the file. */
+static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t rows,
+                            bool loud, gx_graph **graph, gx_error *err)
+{
+    const gx_args *const args = session->args;
+    gx_set *sets = malloc((args->sets.n + 1) * sizeof *sets);
+    const char **keep = malloc((args->outs.n + 1) * sizeof *keep);
+    gx_diagnostics *diagnostics = gx_diagnostics_create();
+    const gx_words batch = gx_words_count(rows);
+    size_t n_sets = 0;
+    size_t n_keep = 0;
+    gx_status st;
+
+    *graph = NULL;
+    if (!sets || !keep || !diagnostics) {
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+        goto done;
+    }
+    for (size_t i = 0; i < args->sets.n; i++)
+        if (rows <= 0 || strcmp(args->sets.items[i].name, session->data.batch_dim) != 0)
+            sets[n_sets++] = args->sets.items[i];
+    if (rows > 0)
+        sets[n_sets++] = (gx_set){ session->data.batch_dim, batch.text };
+    /* What --out names must be readable; evaluation may lack it. */
+    for (size_t i = 0; i < args->outs.n && kind == GX_TRAIN; i++)
+        if (args->outs.items[i].name)
+            keep[n_keep++] = args->outs.items[i].name;
+    st = gx_graph_load(
+        args->names[0],
+        &(gx_load_options){ .kind = kind,
+                            .sets = sets,
+                            .n_sets = n_sets,
+                            .keep = keep,
+                            .n_keep = n_keep,
+                            .keep_gradients = session->needs.keep_gradients },
+        graph, diagnostics, err);
+    if (st != GX_OK && loud && gx_diagnostics_count(diagnostics) > 0) {
+        char *text = gx_diagnostics_text(diagnostics);
+
+        if (text) {
+            fputs(text, stderr);
+            err->message[0] = '\0';
+        }
+        free(text);
+    }
+done:
+    gx_diagnostics_free(diagnostics);
+    free(keep);
+    free(sets);
+    return st;
+}
+
+/* An expanded model is one program, written out: it loads as that one whatever is asked.
+ */
+static bool is_expanded(const gx_session *session)
+{
+    gx_graph *graph = NULL;
+    bool is;
+
+    is = load_graph(session, GX_EVAL, 0, false, &graph, NULL) == GX_OK &&
+         gx_graph_kind(graph) == GX_TRAIN;
+    gx_graph_free(graph);
+    return is;
+}
+
+/* The programs of one split of the data: whole batches, and the rows that are left over.
+ */
+static gx_status load_split(gx_session *session, gx_kind kind, int64_t n_rows,
+                            bool drop_last, gx_error *err)
+{
+    const gx_program whole = kind == GX_TRAIN ? GX_PROGRAM_TRAIN : GX_PROGRAM_EVAL;
+    const int64_t batch = session->data.batch;
+    const int64_t left = n_rows % batch;
+
+    if (!session->graph[whole])
+        GX_TRY(load_graph(session, kind, 0, true, &session->graph[whole], err));
+    session->rows[whole] = batch;
+    if (left == 0 || drop_last)
+        return GX_OK;
+    GX_TRY(load_graph(session, kind, left, true, &session->graph[whole + 1], err));
+    session->rows[whole + 1] = left;
+    return GX_OK;
+}
+
+static gx_status load_splits(gx_session *session, gx_error *err)
+{
+    const gx_data_info *const data = &session->data;
+
+    if (is_expanded(session)) {
+        if (data->n_train % data->batch && !data->drop_last)
+            gx_say(session->args,
+                   "an expanded model has one batch size: the last batch of an "
+                   "epoch is filled up with its last row");
+        if (data->n_held > 0)
+            gx_say(session->args,
+                   "an expanded model has one program: held-out rows are not evaluated");
+        return GX_OK;
+    }
+    GX_TRY(load_split(session, GX_TRAIN, data->n_train, data->drop_last, err));
+    if (data->n_held > 0 && session->args->evaluate != GX_EVAL_NEVER)
+        GX_TRY(load_split(session, GX_EVAL, data->n_held, false, err));
+    return GX_OK;
+}
+
+static gx_status check_input_name(const gx_session *session, const char *name,
+                                  gx_error *err)
+{
+    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
+    const size_t n = gx_graph_value_count(graph);
+    const char **names = calloc(n + 1, sizeof *names);
+    const char *near;
+    size_t n_names = 0;
+    gx_status st = GX_OK;
+
+    if (!names)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+
+        if (value.kind != GX_VALUE_INPUT && value.kind != GX_VALUE_PARAM &&
+            value.kind != GX_VALUE_STATE)
+            continue;
+        names[n_names++] = value.name;
+        if (strcmp(value.name, name) == 0)
+            goto done;
+    }
+    near = gx_near_name(name, names);
+    st = GX_FAIL(err, GX_ERR_ARGUMENT, "--in %s: no input, parameter or state%s%s%s",
+                 name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+done:
+    free(names);
+    return st;
+}
+
+static gx_status read_inputs(gx_session *session, gx_error *err)
+{
+    const gx_pairs *const pairs = &session->args->inputs;
+
+    if (pairs->n == 0)
+        return GX_OK;
+    session->inputs = calloc(pairs->n, sizeof *session->inputs);
+    if (!session->inputs)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < pairs->n; i++) {
+        GX_TRY(check_input_name(session, pairs->items[i].name, err));
+        GX_TRY(gx_npy_read(pairs->items[i].value, &session->inputs[i], err));
+    }
+    return GX_OK;
+}
+
+gx_status gx_session_load(gx_session *session, const gx_args *args,
+                          const gx_session_needs *needs, int device, gx_mode mode,
+                          gx_error *err)
+{
+    *session = (gx_session){
+        .args = args, .needs = *needs, .device = device, .mode = mode, .state_s = -1
+    };
+    GX_TRY(gx_device_info_get(device, &session->device_info, err));
+    GX_TRY(
+        load_graph(session, GX_TRAIN, 0, true, &session->graph[GX_PROGRAM_TRAIN], err));
+    session->data = gx_graph_data(session->graph[GX_PROGRAM_TRAIN]);
+    session->rows[GX_PROGRAM_TRAIN] = session->data.batch;
+    if (needs->data_programs && session->data.n_train > 0)
+        GX_TRY(load_splits(session, err));
+    return read_inputs(session, err);
+}
+
+/* --- state and execs --- */
+
+/* `host` in a type that the library converts from: integers stand as reals when the
+ * tensor holds reals. The result is the caller's to free. */
+static gx_status convert(const gx_tensor *host, gx_dtype dtype, gx_tensor *converted,
+                         gx_error *err)
+{
+    *converted = *host;
+    converted->dtype = host->dtype == GX_I32 && dtype != GX_I32 ? GX_F64 : host->dtype;
+    GX_TRY(gx_host_tensor_alloc(converted, err));
+    const int64_t n = gx_count(host);
+    if (converted->dtype == host->dtype)
+        memcpy(converted->data, host->data, (size_t)n * gx_dtype_bytes(host->dtype));
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((double *)converted->data)[i] = ((const int32_t *)host->data)[i];
+    return GX_OK;
+}
+
+/* Writes the tensors of --in whose kind is an input (`exec`), or is none (exec NULL). */
+static gx_status write_given(const gx_session *session, const gx_graph *graph,
+                             gx_exec *exec, gx_error *err)
+{
+    for (size_t i = 0; i < session->args->inputs.n; i++) {
+        const char *const name = session->args->inputs.items[i].name;
+        const ptrdiff_t at = gx_graph_find(graph, name);
+        gx_value_info value;
+        gx_tensor tensor;
+        gx_status st;
+
+        if (at < 0)
+            continue;
+        value = gx_graph_value(graph, (size_t)at);
+        if ((value.kind == GX_VALUE_INPUT) != (exec != NULL))
+            continue;
+        GX_TRY(convert(&session->inputs[i], value.dtype, &tensor, err));
+        st = exec ? gx_exec_write(exec, name, &tensor, err)
+                  : gx_state_write(session->state, name, &tensor, err);
+        free(tensor.data);
+        if (st != GX_OK) {
+            gx_error_prefix(err, session->args->inputs.items[i].value);
+            return st;
+        }
+    }
+    return GX_OK;
+}
+
+gx_status gx_session_write_inputs(const gx_session *session, const gx_graph *graph,
+                                  gx_exec *exec, gx_error *err)
+{
+    return write_given(session, graph, exec, err);
+}
+
+gx_status gx_session_open(gx_session *session, gx_error *err)
+{
+    const gx_graph *graphs[GX_N_PROGRAMS];
+    const double start = gx_clock();
+    size_t n = 0;
+
+    for (int i = 0; i < GX_N_PROGRAMS; i++)
+        if (session->graph[i])
+            graphs[n++] = session->graph[i];
+    GX_TRY(gx_state_create(graphs, n,
+                           &(gx_state_options){ .device = session->device,
+                                                .seed = session->args->seed,
+                                                .exact = session->needs.exact },
+                           &session->state, err));
+    GX_TRY(write_given(session, session->graph[GX_PROGRAM_TRAIN], NULL, err));
+    session->state_s = gx_clock() - start;
+    return GX_OK;
+}
+
+gx_plan_options gx_session_plan_options(const gx_session *session)
+{
+    const gx_args *const args = session->args;
+    gx_plan_options options = {
+        .device = session->device,
+        .pin_file = session->needs.no_pin ? NULL : args->plan,
+        .cache_folder = args->no_cache ? "" : NULL,
+    };
+
+    if (session->device ==
+        GX_CPU) /* choose_cpu has said that the others change nothing */
+        return options;
+    options.unfused = args->unfused;
+    options.force = args->force;
+    options.lanes = args->lanes > 0 ? (int)args->lanes : 0;
+    options.programmatic = (gx_choice)args->programmatic;
+    return options;
+}
+
+/* Each program has a plan of its own, and so a file of its own beside --plan's. */
+static gx_status make_plan(gx_session *session, gx_program program, gx_error *err)
+{
+    static const char *const endings[GX_N_PROGRAMS] = { "", ".short", ".eval",
+                                                        ".eval-short" };
+    gx_plan_options options = gx_session_plan_options(session);
+    char *file = NULL;
+    gx_status st;
+
+    if (options.pin_file) {
+        const size_t size = strlen(options.pin_file) + sizeof ".eval-short";
+
+        file = malloc(size);
+        if (!file)
+            return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+        snprintf(file, size, "%s%s", options.pin_file, endings[program]);
+        options.pin_file = file;
+    }
+    st = gx_plan_create(session->graph[program], &options, &session->plan[program], err);
+    free(file);
+    return st;
+}
+
+gx_status gx_session_exec(gx_session *session, gx_program program, bool unrolled,
+                          gx_exec **exec, gx_error *err)
+{
+    const int64_t k = unrolled ? session->args->steps_per_launch : 1;
+    gx_exec **const made = &session->exec[program][k > 1];
+
+    if (!session->plan[program])
+        GX_TRY(make_plan(session, program, err));
+    if (!*made) {
+        GX_TRY(gx_exec_create(session->plan[program], session->state,
+                              &(gx_exec_options){ .steps_per_launch = (int)k }, made,
+                              err));
+        GX_TRY(gx_session_write_inputs(session, session->graph[program], *made, err));
+    }
+    *exec = *made;
+    return GX_OK;
+}
+
+void gx_session_close(gx_session *session)
+{
+    for (int i = 0; i < GX_N_PROGRAMS; i++) {
+        gx_exec_free(session->exec[i][0]);
+        gx_exec_free(session->exec[i][1]);
+        gx_plan_free(session->plan[i]);
+    }
+    gx_state_free(session->state);
+    for (int i = 0; i < GX_N_PROGRAMS; i++)
+        gx_graph_free(session->graph[i]);
+    for (size_t i = 0; session->inputs && i < session->args->inputs.n; i++)
+        free(session->inputs[i].data);
+    free(session->inputs);
+    *session = (gx_session){ 0 };
+}
+
+/* --- what is said of it --- */
+
+bool gx_graph_trains(const gx_graph *graph)
+{
+    for (size_t i = 0; i < gx_graph_node_count(graph); i++)
+        if (gx_graph_node(graph, i).phase == GX_PHASE_OPTIMIZER)
+            return true;
+    return false;
+}
+
+gx_words gx_session_place(const gx_session *session)
+{
+    gx_words words;
+
+    if (session->device == GX_CPU)
+        snprintf(words.text, sizeof words.text, "CPU");
+    else
+        snprintf(words.text, sizeof words.text, "GPU %d, %.48s", session->device,
+                 session->device_info.name);
+    return words;
+}
+
+gx_words gx_plan_mark(const gx_plan *plan)
+{
+    const gx_plan_info info = gx_plan_info_get(plan);
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    gx_words words;
+
+    for (size_t i = 0; i < gx_plan_unit_count(plan); i++) {
+        const gx_unit_info unit = gx_plan_unit(plan, i);
+        char text[160];
+
+        snprintf(text, sizeof text, "%zu+%zu %s %d %zu;", unit.first_node, unit.n_nodes,
+                 unit.alternative ? unit.alternative : "cpu", unit.lane,
+                 unit.workspace_bytes);
+        for (const char *at = text; *at; at++)
+            hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
+    }
+    hash = (hash ^ (unsigned char)info.programmatic) * UINT64_C(1099511628211);
+    snprintf(words.text, sizeof words.text, "%016llx", (unsigned long long)hash);
+    return words;
+}

@@ -1,0 +1,56 @@
+# What tools/quickstart and tools/check have in common; they source this file.
+
+# For the sanitizers: what the CUDA libraries keep is theirs.
+export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
+
+cpu=no
+dry_run=no
+presets=()
+setup_arguments=()
+
+parse_arguments()
+{
+    local argument
+    for argument in "$@"; do
+        case $argument in
+        --cpu)
+            cpu=yes
+            setup_arguments+=(--cpu)
+            ;;
+        --dry-run)
+            dry_run=yes
+            setup_arguments+=(--dry-run)
+            ;;
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        -*)
+            echo "$0: unknown argument '$argument'" >&2
+            usage >&2
+            exit 2
+            ;;
+        *) presets+=("$argument") ;;
+        esac
+    done
+}
+
+# Shows a command and, unless this is a dry run, runs it.
+step()
+{
+    echo "+ $*"
+    [ $dry_run = yes ] || "$@"
+}
+
+configure()
+{
+    local options=()
+    [ $cpu = no ] || options+=(-DGEXEC_CUDA=OFF)
+    [ -z "${GEXEC_CUDA_ROOT:-}" ] || options+=("-DGEXEC_CUDA_ROOT=$GEXEC_CUDA_ROOT")
+    [ "${CI:-}" != true ] || options+=(-DGEXEC_WERROR=ON)
+    # Where there is a card, what is built has to run on it, and need not on others.
+    if [ $cpu = no ] && nvidia-smi -L >/dev/null 2>&1; then
+        options+=(-DCMAKE_CUDA_ARCHITECTURES=native)
+    fi
+    step cmake --preset "$1" "${options[@]}"
+}

@@ -1,0 +1,310 @@
+/* Running the steps of a model: epochs, the short last batch, evaluation, the losses. */
+#include "trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "figures.h"
+#include "interrupt.h"
+
+/* Steps are submitted in pieces of about this long, so that an interrupt is answered. */
+static const double piece_s = 0.05;
+
+enum { TRAINING_STEPS = 100 }; /* of a model without data */
+
+typedef struct trainer {
+    gx_session *session;
+    gx_history *history;
+    gx_progress progress;
+    gx_data_info data;
+    int64_t row;   /* of the epoch, as the device's counter has it */
+    int64_t piece; /* steps of the next piece */
+} trainer;
+
+/* --- the losses --- */
+
+static gx_status grow(gx_history *history, int64_t n, gx_error *err)
+{
+    const int64_t capacity = 2 * history->capacity + n + 256;
+    double *rows;
+
+    if (history->n_columns == 0 || history->n_rows + n <= history->capacity)
+        return GX_OK;
+    rows = realloc(history->rows, (size_t)capacity * history->n_columns * sizeof *rows);
+    if (!rows)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the losses of %lld steps",
+                       (long long)capacity);
+    history->rows = rows;
+    history->capacity = capacity;
+    return GX_OK;
+}
+
+/* Takes the log's last n rows over before later steps write over them. */
+static gx_status fetch_log(trainer *t, gx_exec *exec, int64_t n, gx_error *err)
+{
+    gx_history *const history = t->history;
+
+    if (history->n_columns == 0)
+        return GX_OK;
+    GX_TRY(grow(history, n, err));
+    GX_TRY(gx_exec_log(
+        exec, n, history->rows + history->n_rows * (int64_t)history->n_columns, err));
+    history->n_rows += n;
+    return GX_OK;
+}
+
+static size_t read_names(const gx_graph *graph, const char **names)
+{
+    size_t n = 0;
+
+    for (; n < GX_MAX_LOGGED && gx_graph_logged(graph, n); n++)
+        names[n] = gx_graph_logged(graph, n);
+    return n;
+}
+
+/* --- evaluation --- */
+
+/* Runs n steps of an evaluation program and adds its figures, weighted by its rows. */
+static gx_status evaluate_program(trainer *t, gx_program program, int64_t n_steps,
+                                  double *sums, gx_error *err)
+{
+    gx_session *const session = t->session;
+    const size_t n_columns = t->history->n_held_columns;
+    double *rows;
+    gx_exec *exec;
+    gx_status st = GX_OK;
+
+    if (n_steps == 0)
+        return GX_OK;
+    GX_TRY(gx_session_exec(session, program, false, &exec, err));
+    rows = malloc(GX_LOG_ROWS * n_columns * sizeof *rows);
+    if (!rows)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    while (n_steps > 0 && st == GX_OK) {
+        const int64_t n = n_steps < GX_LOG_ROWS ? n_steps : GX_LOG_ROWS;
+
+        st = gx_exec_run(exec, session->mode, n, err);
+        if (st == GX_OK)
+            st = gx_exec_log(exec, n, rows, err);
+        for (int64_t i = 0; i < n && st == GX_OK; i++)
+            for (size_t c = 0; c < n_columns; c++)
+                sums[c] += rows[i * (int64_t)n_columns + (int64_t)c] *
+                           (double)session->rows[program];
+        n_steps -= n;
+    }
+    free(rows);
+    return st;
+}
+
+static void note_evaluation(trainer *t, const gx_evaluation *evaluation)
+{
+    char line[400];
+    size_t length = 0;
+
+    length += (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: held out",
+                               (long long)evaluation->epoch, (long long)evaluation->step);
+    for (size_t c = 0; c < t->history->n_held_columns && length < sizeof line - 1; c++)
+        length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g",
+                                   t->history->held_names[c], evaluation->value[c]);
+    gx_progress_note(&t->progress, line);
+}
+
+static gx_status evaluate(trainer *t, gx_error *err)
+{
+    gx_history *const history = t->history;
+    const int64_t n_held = t->data.n_held;
+    const double start = gx_clock();
+    double sums[GX_MAX_LOGGED] = { 0 };
+    gx_evaluation *grown, *evaluation;
+
+    if (history->n_held_columns == 0)
+        return GX_OK;
+    grown = realloc(history->evaluations, (history->n_evaluations + 1) * sizeof *grown);
+    if (!grown)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    history->evaluations = grown;
+    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL, n_held / t->data.batch, sums, err));
+    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL_SHORT, n_held % t->data.batch ? 1 : 0,
+                            sums, err));
+    evaluation = &history->evaluations[history->n_evaluations++];
+    *evaluation = (gx_evaluation){ .step = history->steps,
+                                   .epoch = history->epochs,
+                                   .rows = n_held };
+    for (size_t c = 0; c < history->n_held_columns; c++)
+        evaluation->value[c] = sums[c] / (double)n_held;
+    history->evaluate_s += gx_clock() - start;
+    t->progress.paused_s += gx_clock() - start;
+    note_evaluation(t, evaluation);
+    return GX_OK;
+}
+
+/* --- steps --- */
+
+/* The next piece: which program, how many steps, and whether several go in one launch. */
+static gx_program next_piece(const trainer *t, int64_t *n, bool *unrolled)
+{
+    const int64_t k = t->session->args->steps_per_launch;
+    int64_t left = t->history->n_steps - t->history->steps;
+
+    *unrolled = false;
+    if (t->data.n_train > 0) {
+        const int64_t whole = (t->data.n_train - t->row) / t->data.batch;
+
+        if (whole == 0) {
+            *n = 1;
+            return t->session->graph[GX_PROGRAM_TRAIN_SHORT] ? GX_PROGRAM_TRAIN_SHORT
+                                                             : GX_PROGRAM_TRAIN;
+        }
+        left = left < whole ? left : whole;
+    }
+    *n = left < t->piece ? left : t->piece;
+    if (k > 1 && t->session->mode == GX_MODE_GRAPH && left >= k) {
+        *unrolled = true;
+        *n = *n < k ? k : *n - *n % k;
+    }
+    return GX_PROGRAM_TRAIN;
+}
+
+/* Moves on as the device's counters do; true at the end of an epoch. */
+static bool advance(trainer *t, gx_program program, int64_t n)
+{
+    const int64_t need = t->data.drop_last ? t->data.batch : 1;
+
+    t->history->steps += n;
+    if (t->data.n_train == 0)
+        return false;
+    t->row += n * t->session->rows[program];
+    if (t->data.n_train - t->row >= need)
+        return false;
+    t->row = 0;
+    t->history->epochs++;
+    return true;
+}
+
+static void show(trainer *t)
+{
+    const gx_history *const history = t->history;
+
+    gx_progress_update(
+        &t->progress,
+        &(gx_progress_point){
+            .step = history->steps,
+            .n_steps = history->n_steps,
+            .epoch = history->epochs < history->n_epochs ? history->epochs + 1
+                                                         : history->epochs,
+            .n_epochs = history->n_epochs,
+            .n_columns = history->n_rows ? history->n_columns : 0,
+            .names = history->names,
+            .values = history->n_rows ? history->rows + (history->n_rows - 1) *
+                                                            (int64_t)history->n_columns
+                                      : NULL });
+}
+
+static gx_status step_piece(trainer *t, bool *epoch_ended, gx_error *err)
+{
+    gx_session *const session = t->session;
+    const double before = gx_clock();
+    gx_exec *exec;
+    bool unrolled;
+    int64_t n;
+    const gx_program program = next_piece(t, &n, &unrolled);
+
+    GX_TRY(gx_session_exec(session, program, unrolled, &exec, err));
+    const double start = gx_clock();
+    t->progress.paused_s += start - before;
+    t->history->last = exec;
+    t->history->last_program = program;
+    GX_TRY(gx_exec_run(exec, session->mode, n, err));
+    GX_TRY(gx_exec_sync(exec, err));
+    GX_TRY(fetch_log(t, exec, n, err));
+    *epoch_ended = advance(t, program, n);
+    const double took = gx_clock() - start;
+    t->history->train_s += took;
+    if (took < piece_s && t->piece < GX_LOG_ROWS)
+        t->piece *= 2;
+    else if (took > 4 * piece_s && t->piece > 1)
+        t->piece /= 2;
+    return GX_OK;
+}
+
+static gx_status steps(trainer *t, gx_error *err)
+{
+    gx_history *const history = t->history;
+    const int when = t->session->args->evaluate;
+    bool epoch_ended = false;
+
+    while (history->steps < history->n_steps && !history->interrupted) {
+        GX_TRY(step_piece(t, &epoch_ended, err));
+        show(t);
+        history->interrupted = gx_interrupted();
+        if (epoch_ended && when == GX_EVAL_EPOCH && !history->interrupted)
+            GX_TRY(evaluate(t, err));
+    }
+    /* Steps that end within an epoch, or evaluation at the end alone. */
+    if (!history->interrupted && when != GX_EVAL_NEVER &&
+        (when == GX_EVAL_END || !epoch_ended))
+        return evaluate(t, err);
+    return GX_OK;
+}
+
+/* How many steps there are to do. */
+static gx_status set_goal(trainer *t, gx_error *err)
+{
+    const gx_args *const args = t->session->args;
+    const gx_data_info *const data = &t->data;
+    int64_t per_epoch, epochs;
+
+    if (data->n_train <= 0) {
+        if (args->epochs > 0)
+            return GX_FAIL(err, GX_ERR_ARGUMENT,
+                           "--epochs: the model has no data; say --steps");
+        t->history->n_steps = args->steps > 0 ? args->steps
+                              : gx_graph_trains(t->session->graph[GX_PROGRAM_TRAIN])
+                                  ? TRAINING_STEPS
+                                  : 1;
+        return GX_OK;
+    }
+    per_epoch = data->n_train / data->batch;
+    if (data->n_train % data->batch && !data->drop_last)
+        per_epoch++;
+    if (per_epoch == 0)
+        return GX_FAIL(
+            err, GX_ERR_DATA,
+            "%lld training rows are less than one batch of %lld, and the model "
+            "drops the last batch",
+            (long long)data->n_train, (long long)data->batch);
+    epochs = args->epochs > 0 ? args->epochs : data->epochs > 0 ? data->epochs : 1;
+    if (args->steps > 0)
+        epochs = (args->steps + per_epoch - 1) / per_epoch;
+    t->history->n_epochs = epochs;
+    t->history->n_steps = args->steps > 0 ? args->steps : epochs * per_epoch;
+    return GX_OK;
+}
+
+gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
+{
+    trainer t = {
+        .session = session, .history = history, .data = session->data, .piece = 1
+    };
+    gx_status st;
+
+    *history = (gx_history){ 0 };
+    history->n_columns = read_names(session->graph[GX_PROGRAM_TRAIN], history->names);
+    for (int i = GX_PROGRAM_EVAL; i <= GX_PROGRAM_EVAL_SHORT; i++)
+        if (session->graph[i])
+            history->n_held_columns = read_names(session->graph[i], history->held_names);
+    GX_TRY(set_goal(&t, err));
+    gx_interrupt_watch();
+    gx_progress_begin(&t.progress, session->args->quiet);
+    st = steps(&t, err);
+    gx_progress_end(&t.progress);
+    return st;
+}
+
+void gx_history_free(gx_history *history)
+{
+    free(history->rows);
+    free(history->evaluations);
+    *history = (gx_history){ 0 };
+}

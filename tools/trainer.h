@@ -1,0 +1,37 @@
+/* Running the steps of a model: epochs, the short last batch, evaluation, the losses. */
+#ifndef GX_TRAINER_H
+#define GX_TRAINER_H
+
+#include "progress.h"
+#include "session.h"
+
+/* One pass over the held-out rows: means weighted by rows. */
+typedef struct gx_evaluation {
+    int64_t step, epoch;
+    int64_t rows;
+    double value[GX_MAX_LOGGED];
+} gx_evaluation;
+
+typedef struct gx_history {
+    size_t n_columns;
+    const char *names[GX_MAX_LOGGED];
+    double *rows; /* steps x n_columns, oldest first */
+    int64_t n_rows, capacity;
+    size_t n_held_columns;
+    const char *held_names[GX_MAX_LOGGED];
+    gx_evaluation *evaluations;
+    size_t n_evaluations;
+    int64_t steps, epochs;     /* that were done */
+    int64_t n_steps, n_epochs; /* that were asked for; epochs 0: none */
+    double train_s, evaluate_s;
+    bool interrupted;
+    gx_exec *last; /* what ran last, and so holds the outputs; NULL: nothing ran */
+    gx_program last_program;
+} gx_history;
+
+/* Steps through the model as its data and the flags say, until done, interrupted or
+ * failed; `history` is filled as far as it went. Free it in any case. */
+gx_status gx_train(gx_session *session, gx_history *history, gx_error *err) GX_MUST_CHECK;
+void gx_history_free(gx_history *history);
+
+#endif
