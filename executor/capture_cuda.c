@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "capture_gate.h"
 #include "cuda_compat.h"
 #include "exec_model.h"
 #include "launch.h"

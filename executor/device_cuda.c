@@ -1,8 +1,8 @@
 /* The GPU half of a device: streams, the cuBLASLt handle, memory, copies. */
-#include "capture_gate.h"
 #include "device_cuda.h"
 
 #include "launch.h"
+#include "lt_handle.h"
 
 /* Errors after which the context is lost. Others leave the device as it was. */
 static bool is_fault(int native)
@@ -101,7 +101,6 @@ gx_status gx_device_cuda_open(gx_device *device, void *stream, gx_error *err)
 {
     int previous = 0;
     int n_devices = 0;
-    cublasLtHandle_t lt = NULL;
 
     GX_TRY(gx_device_cuda_count(&n_devices, err));
     if (device->ordinal < 0 || device->ordinal >= n_devices)
@@ -113,12 +112,8 @@ gx_status gx_device_cuda_open(gx_device *device, void *stream, gx_error *err)
         st = gx_device_cuda_usable(device->ordinal, device->cc, err);
     if (st == GX_OK)
         st = make_streams(device, stream, err);
-    if (st == GX_OK) {
-        gx_device_wide_enter();
-        st = GX_CUBLAS(cublasLtCreate(&lt), err);
-        gx_device_wide_leave();
-        device->lt = lt;
-    }
+    if (st == GX_OK)
+        st = gx_lt_handle_acquire(device->ordinal, &device->lt, err);
     gx_device_cuda_leave(device, previous);
     if (st != GX_OK)
         gx_device_cuda_close(device);
@@ -132,11 +127,8 @@ void gx_device_cuda_close(gx_device *device)
     int previous = device->ordinal;
 
     (void)gx_first(gx_device_cuda_enter(device, &previous, NULL), GX_OK);
-    if (device->lt) {
-        gx_device_wide_enter();
-        (void)GX_CUBLAS(cublasLtDestroy(device->lt), NULL);
-        gx_device_wide_leave();
-    }
+    if (device->lt)
+        gx_lt_handle_release(device->ordinal);
     for (int lane = GX_MAX_LANES - 1; lane > 0; lane--)
         if (device->lane_stream[lane])
             (void)GX_CUDA(cudaStreamDestroy(device->lane_stream[lane]), NULL);

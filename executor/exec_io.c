@@ -295,6 +295,8 @@ static gx_status read_log(gx_exec *exec, int64_t n_rows, double *rows, gx_error 
         return GX_FAIL(err, GX_ERR_STATE, "%lld rows of the log after %d steps",
                        (long long)n_rows, (int)n_steps);
 
+    if (n_rows == 0)
+        return GX_OK;
     /* Step s stands in row s % rows; the oldest wanted row may stand behind the newest.
      */
     const int64_t size = log->dim[0];

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gexec/tensor.h>
@@ -106,8 +107,8 @@ static bool write_elements(FILE *file, const gx_tensor *tensor)
     return true;
 }
 
-static gx_status write_file(FILE *file, const char *path, const gx_tensor *tensor,
-                            gx_error *err)
+static gx_status write_file(FILE *file, const char *path, bool regular,
+                            const gx_tensor *tensor, gx_error *err)
 {
     gx_text head = { 0 };
 
@@ -120,7 +121,7 @@ static gx_status write_file(FILE *file, const char *path, const gx_tensor *tenso
     free(head.bytes);
     if (failed)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of host memory");
-    if (!written || fflush(file) != 0 || fsync(fileno(file)) != 0)
+    if (!written || fflush(file) != 0 || (regular && fsync(fileno(file)) != 0))
         return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
     return GX_OK;
 }
@@ -155,8 +156,24 @@ static FILE *open_beside(const char *path, char **name)
     return file;
 }
 
+/* What stands at `path` and is no file, such as a pipe or /dev/null, is written to: a
+ * rename would put a file in its place. */
+static gx_status write_special(const char *path, const gx_tensor *tensor, gx_error *err)
+{
+    FILE *file = fopen(path, "wb");
+
+    if (!file)
+        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
+    gx_status st = write_file(file, path, false, tensor, err);
+
+    if (fclose(file) != 0 && st == GX_OK)
+        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
+    return st;
+}
+
 gx_status gx_npy_write(const char *path, const gx_tensor *tensor, gx_error *err)
 {
+    struct stat there;
     char *beside;
     FILE *file;
     gx_status st;
@@ -165,10 +182,12 @@ gx_status gx_npy_write(const char *path, const gx_tensor *tensor, gx_error *err)
     if (tensor->rank < 0 || tensor->rank > GX_MAX_RANK)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "a tensor has 0 to %d dimensions, not %d",
                        GX_MAX_RANK, tensor->rank);
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return write_special(path, tensor, err);
     file = open_beside(path, &beside);
     if (!file)
         return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    st = write_file(file, path, tensor, err);
+    st = write_file(file, path, true, tensor, err);
     if (fclose(file) != 0)
         st = gx_first(st, GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path,
                                          strerror(errno)));

@@ -3,7 +3,8 @@
  * graph mode, must come within the rows' tolerance of it after one step and after three,
  * and graph mode must give the bits of eager mode.
  *
- *     conformance [cpu | gpu]    without a word: both
+ *     conformance [cpu | gpu [N]]    without a word: both; N: every Nth case, from a
+ *                                    random one on, for tools that slow the device down
  *
  * Exits with 77 where the GPU part had no device, unless GX_REQUIRE_GPU is set. */
 #include <stdio.h>
@@ -17,6 +18,7 @@ enum { MAX_ALTERNATIVES = 64, MAX_PRINTED = 200 };
 static struct {
     int n_checks, n_failures, n_cases, n_forced, n_measured;
     uint64_t seed;
+    long every, turn;
 } totals;
 
 static void complain(const test_case *c, const char *where, const char *format, ...)
@@ -234,6 +236,9 @@ static void check_sample(const gx_op *op, const char *const *samples, size_t ind
 {
     test_case c;
     gx_error err = { 0 };
+
+    if (totals.turn++ % totals.every != 0)
+        return;
     const gx_status st = test_case_open(&c, op, index, samples[index], precision,
                                         totals.seed + 100 * index, &err);
 
@@ -284,14 +289,16 @@ int main(int argc, char **argv)
     int n_devices = 0;
     gx_error err = { 0 };
 
-    if ((!cpu && !gpu) || argc > 2) {
-        fprintf(stderr, "usage: conformance [cpu | gpu]\n");
+    totals.every = argc == 3 && gpu ? atol(argv[2]) : 1;
+    if ((!cpu && !gpu) || argc > 3 || (argc == 3 && cpu) || totals.every < 1) {
+        fprintf(stderr, "usage: conformance [cpu | gpu [N]]\n");
         return 2;
     }
     const bool has_gpu =
         gpu && gx_device_count(&n_devices, &err) == GX_OK && n_devices > 0;
 
     totals.seed = test_seed();
+    totals.turn = (long)(totals.seed % (uint64_t)totals.every);
     for (size_t i = 0; (cpu || has_gpu) && i < gx_op_count(); i++)
         check_row(gx_op_at(i), cpu, has_gpu);
     printf("conformance: %d checks, %d alternatives forced, %d plans measured, %d cases, "

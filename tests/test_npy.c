@@ -348,6 +348,22 @@ static void heads_are_aligned_and_files_replaced_whole(void **state)
     free(path);
 }
 
+static void what_is_no_file_is_written_to_and_not_replaced(void **state)
+{
+    double values[2] = { 1, 2 };
+    const gx_tensor tensor = { .dtype = GX_F64, .rank = 1, .dim = { 2 }, .data = values };
+    struct stat there;
+    gx_error err;
+
+    (void)state;
+    assert_ok(gx_npy_write("/dev/null", &tensor, &err), &err);
+    assert_int_equal(stat("/dev/null", &there), 0);
+    assert_true(S_ISCHR(there.st_mode));
+    assert_int_equal(gx_npy_write("/dev/full", &tensor, &err), GX_ERR_WRITE);
+    assert_int_equal(stat("/dev/full", &there), 0);
+    assert_true(S_ISCHR(there.st_mode));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +378,7 @@ int main(void)
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(what_is_no_file_is_written_to_and_not_replaced),
         cmocka_unit_test(heads_are_aligned_and_files_replaced_whole),
     };
 

@@ -14,6 +14,10 @@ run 0 ops --json -
 json "$work/out"
 run 0 ops --markdown
 out '^### `gemm`$'
+awk '/<!-- ops:end -->/ { inside = 0 } inside { print } /<!-- ops:begin -->/ { inside = 1 }' \
+    ../../graphs/README.md >"$work/page"
+diff "$work/page" <(sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' "$work/out") ||
+    fail "graphs/README.md does not hold what ops --markdown prints"
 run 0 ops --markdown gemm
 [ "$(grep -c '^### ' "$work/out")" = 1 ] || fail "one op was asked for"
 
