@@ -32,7 +32,7 @@ EOF
 
 cat >"$scratch/show.cmake" <<EOF
 set(CMAKE_SOURCE_DIR $scratch)
-include($root/cmake/cuda_toolkit.cmake)
+include($root/tools/cmake/cuda_toolkit.cmake)
 if(GX_HAVE_CUDA)
     message("found \${CMAKE_CUDA_COMPILER} for \${CMAKE_CUDA_ARCHITECTURES}")
 else()
@@ -89,7 +89,7 @@ for first in old broken absent; do
 done
 expect setup_finds_root "CUDA toolkit: $scratch/card/bin/nvcc" \
     env GEXEC_CUDA_ROOT="$scratch/card" CUDACXX="$scratch/new/bin/nvcc" "$root/tools/setup" --dry-run
-expect setup_would_fetch "to fetch into $scratch/absent" \
+expect setup_wants_the_root_that_was_named "where there is no CUDA toolkit" \
     env GEXEC_CUDA_ROOT="$scratch/absent" "$root/tools/setup" --dry-run
 expect setup_for_cpu "no CUDA toolkit needed" \
     env GEXEC_CUDA_ROOT="$scratch/absent" "$root/tools/setup" --cpu --dry-run

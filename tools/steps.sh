@@ -42,10 +42,26 @@ step()
     [ $dry_run = yes ] || "$@"
 }
 
+# The compiler that a build folder was configured with; nothing where there is none.
+configured_compiler()
+{
+    sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "build/$1/CMakeCache.txt" 2>/dev/null || true
+}
+
+# Says what was asked for each time: a build folder may remember something else.
 configure()
 {
-    local options=()
-    [ $cpu = no ] || options+=(-DGEXEC_CUDA=OFF)
+    local options=() before
+    if [ $cpu = yes ]; then
+        options+=(-DGEXEC_CUDA=OFF)
+    elif [ "$1" != cpu ] && [ "$1" != fuzz ]; then
+        options+=(-DGEXEC_CUDA=AUTO)
+    fi
+    before=$(configured_compiler "$1")
+    if [ "$1" != fuzz ] && [ -n "$before" ] &&
+        [ "$(realpath "$before")" != "$(realpath "$(command -v "${CC:-cc}")")" ]; then
+        options+=(--fresh)
+    fi
     [ -z "${GEXEC_CUDA_ROOT:-}" ] || options+=("-DGEXEC_CUDA_ROOT=$GEXEC_CUDA_ROOT")
     [ "${CI:-}" != true ] || options+=(-DGEXEC_WERROR=ON)
     # Where there is a card, what is built has to run on it, and need not on others.
