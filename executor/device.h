@@ -10,25 +10,27 @@
 enum { GX_MAX_LANES = 2, GX_ALIGNMENT = 256 };
 
 typedef struct gx_device {
-    int ordinal;               /* GX_CPU, or a GPU's ordinal */
-    void *stream;              /* the stream of lane 0; NULL on the CPU */
+    int ordinal;  /* GX_CPU, or a GPU's ordinal */
+    void *stream; /* the stream of lane 0; NULL on the CPU */
     bool owns_stream;
     void *lane_stream[GX_MAX_LANES]; /* [0] is stream; [1] is made at open */
-    void *lt;                  /* cublasLtHandle_t, made at open */
+    void *lt;                        /* cublasLtHandle_t, made at open */
     int n_sm, cc;
     size_t shared_optin_bytes;
-    bool broken;               /* a fault was seen: each later call returns GX_ERR_BROKEN */
-    bool capturing;            /* between begin and end of a capture: nothing else is legal */
+    bool broken;    /* a fault was seen: each later call returns GX_ERR_BROKEN */
+    bool capturing; /* between begin and end of a capture: nothing else is legal */
 } gx_device;
 
-/* Opens a device: streams (non-blocking), the cuBLASLt handle, limits. `stream` may be the
- * caller's. GX_ERR_NO_DEVICE or GX_ERR_UNSUPPORTED with the reason. */
+/* Opens a device: streams (non-blocking), the cuBLASLt handle, limits. `stream` may be
+ * the caller's. GX_ERR_NO_DEVICE or GX_ERR_UNSUPPORTED with the reason. */
 gx_status gx_device_open(int ordinal, void *stream, gx_device **device,
                          gx_error *err) GX_MUST_CHECK;
 void gx_device_close(gx_device *device);
 
-/* Makes the device current and remembers what was; leave puts it back. No-ops on the CPU. */
-gx_status gx_device_enter(const gx_device *device, int *previous, gx_error *err) GX_MUST_CHECK;
+/* Makes the device current and remembers what was; leave puts it back. No-ops on the CPU.
+ */
+gx_status gx_device_enter(const gx_device *device, int *previous,
+                          gx_error *err) GX_MUST_CHECK;
 void gx_device_leave(const gx_device *device, int previous);
 
 /* GX_ALIGNMENT-aligned memory, at least one byte; not cleared. */
@@ -52,15 +54,19 @@ gx_status gx_device_sync(gx_device *device, gx_error *err) GX_MUST_CHECK;
 /* The launch context for a lane; workspace and programmatic flags are the caller's. */
 gx_ctx gx_device_ctx(const gx_device *device, int lane);
 
-/* Bytes that an element of `dtype` takes on this device: 8 on the CPU, whatever the type. */
+/* Bytes that an element of `dtype` takes on this device: 8 on the CPU, whatever the type.
+ */
 size_t gx_device_element_bytes(const gx_device *device, gx_dtype dtype);
 
-/* Host values <-> the device's form: converts n elements with rounding. `host_dtype` is the
- * declared type, GX_F32 or GX_F64. Waits. On an exact CPU state nothing is rounded. */
+/* Host values <-> the device's form: converts n elements with rounding. `host_dtype` is
+ * the declared type, GX_F32 or GX_F64. Waits. On an exact CPU state nothing is rounded.
+ */
 gx_status gx_device_put(gx_device *device, void *to, gx_dtype dtype, const void *host,
-                        gx_dtype host_dtype, int64_t n, bool exact, gx_error *err) GX_MUST_CHECK;
-gx_status gx_device_get(gx_device *device, void *host, gx_dtype host_dtype, const void *from,
-                        gx_dtype dtype, int64_t n, gx_error *err) GX_MUST_CHECK;
+                        gx_dtype host_dtype, int64_t n, bool exact,
+                        gx_error *err) GX_MUST_CHECK;
+gx_status gx_device_get(gx_device *device, void *host, gx_dtype host_dtype,
+                        const void *from, gx_dtype dtype, int64_t n,
+                        gx_error *err) GX_MUST_CHECK;
 
 /* The same conversion between two places of host memory. */
 gx_status gx_device_convert(void *to, gx_dtype to_dtype, const void *from,

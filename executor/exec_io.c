@@ -56,9 +56,13 @@ static gx_status check_host(const gx_value *value, const gx_tensor *host, bool a
     if (host->dtype == value->dtype ||
         (any_float && (host->dtype == GX_F32 || host->dtype == GX_F64)))
         return GX_OK;
+    const bool is_one_of_both = any_float && value->dtype == GX_F32;
+
     return GX_FAIL(err, GX_ERR_SHAPE, "'%s' is %s; its host tensor is %s%s, not %s",
-                   value->name, gx_dtype_name(value->dtype), gx_dtype_name(value->dtype),
-                   any_float ? ", f32 or f64" : "", gx_dtype_name(host->dtype));
+                   value->name, gx_dtype_name(value->dtype),
+                   is_one_of_both ? "f32 or f64" : gx_dtype_name(value->dtype),
+                   any_float && !is_one_of_both ? ", f32 or f64" : "",
+                   gx_dtype_name(host->dtype));
 }
 
 static gx_status find_input(const gx_exec *exec, const char *name, int32_t *id,

@@ -113,8 +113,8 @@ static bool is_sum(const gx_plan *plan, const gx_unit *unit)
 }
 
 /* A backward unit goes to lane 1 when the backward pass does not go on from it: weight
- * gradients, and sums of such. An optimizer unit follows when all that it reads comes from
- * there. */
+ * gradients, and sums of such. An optimizer unit follows when all that it reads comes
+ * from there. */
 static int assign_lanes(gx_plan *plan, lanes *l)
 {
     int n_lanes = 1;

@@ -6,8 +6,8 @@
 #include "plan.h"
 
 /* Median device time in us of one launch of the group by this alternative, as a chain of
- * copies in a small graph; *n_nodes gets the graph nodes that one launch adds. The group is
- * bound to device memory and prepared. */
+ * copies in a small graph; *n_nodes gets the graph nodes that one launch adds. The group
+ * is bound to device memory and prepared. */
 gx_status gx_measure_group(gx_device *device, const gx_group *group,
                            const gx_alternative *alternative, const gx_prepared *prepared,
                            void *workspace, double *us, int *n_nodes,

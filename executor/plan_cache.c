@@ -268,7 +268,8 @@ static void read_file(gx_cache *cache)
     if (!arena || !list) {
         set_note(cache, "plan cache", "out of memory");
     } else if (access(cache->path, F_OK) == 0) {
-        if (gx_plan_doc_load(cache->path, arena, list, &doc, &err) == GX_OK) {
+        if (gx_plan_doc_load(cache->path, "a plan cache", arena, list, &doc, &err) ==
+            GX_OK) {
             read_document(cache, list, doc);
             (void)!gx_diagnostics_status(list, &err);
         }

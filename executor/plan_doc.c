@@ -14,8 +14,8 @@
 
 /* --- reading --- */
 
-gx_status gx_plan_doc_load(const char *path, gx_arena *arena, gx_diagnostics *list,
-                           const gx_doc **doc, gx_error *err)
+gx_status gx_plan_doc_load(const char *path, const char *expected, gx_arena *arena,
+                           gx_diagnostics *list, const gx_doc **doc, gx_error *err)
 {
     char *text;
     size_t length;
@@ -24,7 +24,7 @@ gx_status gx_plan_doc_load(const char *path, gx_arena *arena, gx_diagnostics *li
     *doc = NULL;
     GX_TRY(gx_read_file(path, &text, &length, err));
     gx_diagnostics_source(list, path, text, length);
-    *doc = gx_document_read(arena, text, length, list);
+    *doc = gx_document_read_as(arena, text, length, expected, list);
     free(text);
     st = gx_diagnostics_status(list, err);
     if (st == GX_OK && !*doc)

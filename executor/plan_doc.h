@@ -9,9 +9,11 @@
 /* --- reading; what does not fit is reported and gives false or NULL --- */
 
 /* Reads and parses a file; `list` gets its text as source. GX_ERR_READ where it cannot be
- * read, GX_ERR_MODEL where it is not such a document. */
-gx_status gx_plan_doc_load(const char *path, gx_arena *arena, gx_diagnostics *list,
-                           const gx_doc **doc, gx_error *err) GX_MUST_CHECK;
+ * read, GX_ERR_MODEL where it is not such a document; `expected` says what an empty one
+ * should be. */
+gx_status gx_plan_doc_load(const char *path, const char *expected, gx_arena *arena,
+                           gx_diagnostics *list, const gx_doc **doc,
+                           gx_error *err) GX_MUST_CHECK;
 
 /* A map whose keys are all among `keys` (ends with NULL; NULL: any). */
 bool gx_plan_doc_is_map(gx_diagnostics *list, const gx_doc *doc, const char *what,

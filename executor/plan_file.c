@@ -256,7 +256,8 @@ gx_status gx_plan_file_read(gx_plan *plan, const char *path, const gx_device_inf
     if (!arena || !list)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %s", path);
     if (st == GX_OK)
-        st = gx_plan_doc_load(path, arena, list, &doc, err);
+        st = gx_plan_doc_load(path, "a plan, which starts with \"gexec_plan: 1\"", arena,
+                              list, &doc, err);
     if (st == GX_OK) {
         read_head(&r, doc, device);
         st = gx_diagnostics_status(list, err);

@@ -297,11 +297,14 @@ gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
                           const gx_state_options *options, gx_state **state,
                           gx_error *err)
 {
+    const gx_state_options usual = { .device = gx_has_cuda() ? 0 : GX_CPU };
     gx_state *made;
     gx_status st;
 
     gx_error_clear(err);
     *state = NULL;
+    if (!options)
+        options = &usual;
     for (size_t i = 0; i < n_graphs; i++) {
         if (!graphs[i]->finished)
             return GX_FAIL(err, GX_ERR_ARGUMENT, "graph %zu is not finished", i);
@@ -411,9 +414,12 @@ static gx_status check_host(const gx_entry *entry, const gx_tensor *host, gx_err
                        gx_shape_text(host->rank, host->dim, found, sizeof found));
     if (host->dtype != entry->dtype && host->dtype != GX_F32 && host->dtype != GX_F64)
         return GX_FAIL(err, GX_ERR_SHAPE,
-                       "'%s' is %s; a host tensor of it is %s, f32 or f64, not %s",
+                       "'%s' is %s; a host tensor of it is %sf32 or f64, not %s",
                        entry->name, gx_dtype_name(entry->dtype),
-                       gx_dtype_name(entry->dtype), gx_dtype_name(host->dtype));
+                       entry->dtype == GX_BF16  ? "bf16, "
+                       : entry->dtype == GX_I32 ? "i32, "
+                                                : "",
+                       gx_dtype_name(host->dtype));
     return GX_OK;
 }
 
@@ -518,9 +524,12 @@ gx_status gx_state_set_rate(gx_state *state, double rate, gx_error *err)
     const gx_tensor host = { .dtype = GX_F64, .rank = 1, .dim = { 1 }, .data = &rate };
 
     gx_error_clear(err);
-    if (!(rate >= 0 && rate <= 1e30))
+    if (!(rate >= 0))
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "a learning rate of %g is not a number from 0 up", rate);
+    if (rate > 1 && !gx_fits_f32(rate)) /* one that is too small becomes 0 */
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "a learning rate of %g is out of f32's range", rate);
     if (!gx_state_find(state, GX_STATE_LR))
         return GX_FAIL(err, GX_ERR_STATE,
                        "the model has no optimizer, and so no learning rate");

@@ -15,7 +15,8 @@ void gx_arena_free(gx_arena *arena);
  * good, so that a builder may check once at its end. */
 void *gx_arena_alloc(gx_arena *arena, size_t bytes) GX_MUST_CHECK;
 char *gx_arena_text(gx_arena *arena, const char *text) GX_MUST_CHECK;
-char *gx_arena_format(gx_arena *arena, const char *format, ...) GX_PRINTF(2, 3) GX_MUST_CHECK;
+char *gx_arena_format(gx_arena *arena, const char *format, ...)
+    GX_PRINTF(2, 3) GX_MUST_CHECK;
 int gx_arena_failed(const gx_arena *arena);
 /* Marks that memory ran out beside the arena, so that the same check sees it. */
 void gx_arena_fail(gx_arena *arena);

@@ -25,8 +25,12 @@ static gx_status check_open(const gx_graph *graph, gx_error *err)
     return GX_FAIL(err, GX_ERR_STATE, "the graph is finished: nothing can be added");
 }
 
-static gx_status check_reserved(const char *name, gx_error *err)
+static gx_status check_name(const char *name, gx_error *err)
 {
+    if (strlen(name) > GX_LIMIT_WRITTEN_NAME)
+        return GX_FAIL(err, GX_ERR_LIMIT,
+                       "name \"%.40s...\" is longer than %d bytes (limit on names)", name,
+                       GX_LIMIT_WRITTEN_NAME);
     if (!gx_is_reserved_name(name))
         return GX_OK;
     return GX_FAIL(
@@ -94,7 +98,7 @@ gx_status gx_graph_add_tensor(gx_graph *graph, gx_role role, const char *name,
 
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
-    GX_TRY(check_reserved(name, err));
+    GX_TRY(check_name(name, err));
     GX_TRY(check_shape(name, dtype, rank, dim, err));
 
     gx_diagnostics *list = gx_diagnostics_create();
@@ -146,7 +150,7 @@ gx_status gx_graph_add_op(gx_graph *graph, const char *op, const char *name,
 
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
-    GX_TRY(check_reserved(name, err));
+    GX_TRY(check_name(name, err));
     GX_TRY(check_fields(name, n_fields, err));
     if (graph->n_nodes >= GX_LIMIT_OPS)
         return GX_FAIL(err, GX_ERR_LIMIT, "more than %d ops (limit on ops)",
@@ -216,6 +220,7 @@ gx_status gx_graph_add_metric(gx_graph *graph, const char *name,
 
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
+    GX_TRY(check_name(name, err));
     GX_TRY(check_fields(name, n_fields, err));
     if (!gx_is_name(name))
         return GX_FAIL(err, GX_ERR_ARGUMENT, "\"%s\" is not a name", name);

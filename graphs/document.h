@@ -35,6 +35,10 @@ struct gx_doc {
  * of graph_model.h. NULL without a report: memory is out. */
 const gx_doc *gx_document_read(gx_arena *arena, const char *text, size_t length,
                                gx_diagnostics *list);
+/* The same of a document that is no model: `expected` says what an empty one should be.
+ */
+const gx_doc *gx_document_read_as(gx_arena *arena, const char *text, size_t length,
+                                  const char *expected, gx_diagnostics *list);
 
 /* "text", "a list", "a map", "nothing". */
 const char *gx_doc_what(const gx_doc *doc);

@@ -17,17 +17,23 @@
 
 /* Limits; each is named in the diagnostic that refuses a model. */
 enum {
-    GX_LIMIT_DEPTH = 64,             /* nesting of the YAML document */
+    GX_LIMIT_DEPTH = 64,               /* nesting of the YAML document */
     GX_LIMIT_DOCUMENT_NODES = 4000000, /* after alias expansion */
     GX_LIMIT_FILE_BYTES = 256 << 20,
-    GX_LIMIT_OPS = 1000000,          /* after repeat */
-    GX_LIMIT_NAME = 200,             /* bytes of a name, qualified */
-    GX_MAX_ARGS = 12,                /* tensor fields of a row */
-    GX_MAX_ATTRS = 12                /* other fields of a row */
+    GX_LIMIT_OPS = 1000000, /* after repeat */
+    GX_LIMIT_NAME = 200,    /* bytes of a name, qualified, that gexec makes */
+    GX_LIMIT_WRITTEN_NAME =
+        160,          /* of one that a model gives: what is derived adds to it */
+    GX_MAX_ARGS = 12, /* tensor fields of a row */
+    GX_MAX_ATTRS = 12 /* other fields of a row */
 };
 #define GX_LIMIT_ELEMENTS (INT64_C(1) << 40) /* elements of one tensor */
 
-typedef enum gx_precision { GX_PRECISION_F32, GX_PRECISION_TF32, GX_PRECISION_BF16 } gx_precision;
+typedef enum gx_precision {
+    GX_PRECISION_F32,
+    GX_PRECISION_TF32,
+    GX_PRECISION_BF16
+} gx_precision;
 
 typedef enum gx_init_kind {
     GX_INIT_ZEROS,
@@ -57,17 +63,17 @@ typedef struct gx_value {
     gx_dtype dtype;
     int rank;
     int64_t dim[GX_MAX_RANK];
-    bool has_shape;        /* a TEMP gets its shape from infer */
-    bool is_output;        /* must be readable after the step: never elided, never reused */
-    bool fed;              /* an INPUT that the data section gathers */
-    bool frozen;           /* a PARAM that is not trained: no gradient, no optimizer */
+    bool has_shape; /* a TEMP gets its shape from infer */
+    bool is_output; /* must be readable after the step: never elided, never reused */
+    bool fed;       /* an INPUT that the data section gathers */
+    bool frozen;    /* a PARAM that is not trained: no gradient, no optimizer */
     bool has_init;
     gx_init init;
-    int64_t fan_in, fan_out; /* set by the resolver from the first gemm that reads it; 0: by
-                                shape, [in, out] */
-    int64_t index_limit;   /* I32: values must be in [0, index_limit); 0: any */
-    int32_t producer;      /* node that writes it first, or -1 */
-    int32_t n_readers;     /* nodes that read it, counted by the resolver */
+    int64_t fan_in, fan_out; /* set by the resolver from the first gemm that reads it; 0:
+                                by shape, [in, out] */
+    int64_t index_limit;     /* I32: values must be in [0, index_limit); 0: any */
+    int32_t producer;        /* node that writes it first, or -1 */
+    int32_t n_readers;       /* nodes that read it, counted by the resolver */
     gx_pos pos;
 } gx_value;
 
@@ -90,13 +96,14 @@ typedef struct gx_node {
     const char *name;
     gx_phase phase;
     bool phase_given;
+    gx_pos phase_pos; /* where it is given */
     gx_field_value *fields;
     int n_fields;
     gx_pos pos;
     /* set by the resolver */
     const gx_op *op;
-    int32_t *arg;   /* value id by tensor-field index of the row, -1: absent */
-    gx_attr *attr;  /* by other-field index of the row */
+    int32_t *arg;       /* value id by tensor-field index of the row, -1: absent */
+    gx_attr *attr;      /* by other-field index of the row */
     const char *origin; /* name of the op as the user wrote it, for messages and ranges */
 } gx_node;
 
@@ -161,10 +168,11 @@ struct gx_graph {
     size_t n_keep;
     bool keep_gradients;
     /* An expanded file (gx_graph_yaml): everything is written out, also what the resolver
-     * would derive, so that the resolver binds, infers and derives nothing. The reader has
-     * then set kind, rate, n_logged, logged_name and logged_tensor; the values of the data
-     * set and of gexec's own state are declared, and `backward`, `optimizer` and `metrics`
-     * are empty. Left to the resolver: logged[i], the value named logged_tensor[i]. */
+     * would derive, so that the resolver binds, infers and derives nothing. The reader
+     * has then set kind, rate, n_logged, logged_name and logged_tensor; the values of the
+     * data set and of gexec's own state are declared, and `backward`, `optimizer` and
+     * `metrics` are empty. Left to the resolver: logged[i], the value named
+     * logged_tensor[i]. */
     bool expanded;
     const char *logged_tensor[GX_MAX_LOGGED];
     /* set by the resolver */
@@ -179,23 +187,26 @@ struct gx_graph {
 /* What the reader must know of the catalogue to qualify names, without seeing the ops
  * layer: given by ops/load.c. */
 typedef struct gx_catalogue {
-    /* Kind of field `key` of op `op`; false when either is unknown (left to the resolver). */
+    /* Kind of field `key` of op `op`; false when either is unknown (left to the
+     * resolver). */
     bool (*field_kind)(const char *op, const char *key, gx_field_kind *kind);
-    /* The key of the output that takes the op's own name where it is not written; NULL: none. */
+    /* The key of the output that takes the op's own name where it is not written; NULL:
+     * none. */
     const char *(*default_output)(const char *op);
 } gx_catalogue;
 
-/* Reads a document into a flat graph (nodes unresolved). Reports into `list`, which has the
- * source set. GX_OK where there is a graph, mistakes in `list` or not: the resolver may find
- * more of them. Else *graph is NULL: memory is out, or the document cannot be read at all. */
+/* Reads a document into a flat graph (nodes unresolved). Reports into `list`, which has
+ * the source set. GX_OK where there is a graph, mistakes in `list` or not: the resolver
+ * may find more of them. Else *graph is NULL: memory is out, or the document cannot be
+ * read at all. */
 gx_status gx_model_read(const char *text, size_t length, const char *name,
                         const char *folder, const gx_load_options *options,
                         const gx_catalogue *catalogue, gx_graph **graph,
                         gx_diagnostics *list, gx_error *err) GX_MUST_CHECK;
 
 /* Reads a whole file, within GX_LIMIT_FILE_BYTES; the caller frees *text. */
-gx_status gx_read_file(const char *path, char **text, size_t *length, gx_error *err)
-    GX_MUST_CHECK;
+gx_status gx_read_file(const char *path, char **text, size_t *length,
+                       gx_error *err) GX_MUST_CHECK;
 
 /* An empty graph; values and nodes are added by these. -1 and a report when the name is
  * taken or is not a name; -1 when memory is out. */
@@ -207,9 +218,9 @@ int32_t gx_graph_add_value(gx_graph *graph, const char *name, gx_value_kind kind
 int32_t gx_graph_append(gx_graph *graph, const char *op, const char *name, gx_phase phase,
                         const gx_field_value *fields, int n_fields, gx_pos pos,
                         gx_diagnostics *list);
-/* Nodes become nodes[order[0]], nodes[order[1]], ...; those not named are dropped, and so is
- * every TEMP that has no producer then. Ids change: producers, names and args are renumbered.
- * false: memory is out. */
+/* Nodes become nodes[order[0]], nodes[order[1]], ...; those not named are dropped, and so
+ * is every TEMP that has no producer then. Ids change: producers, names and args are
+ * renumbered. false: memory is out. */
 bool gx_graph_reorder(gx_graph *graph, const int32_t *order, size_t n);
 int32_t gx_graph_value_id(const gx_graph *graph, const char *name); /* -1: none */
 int32_t gx_graph_node_id(const gx_graph *graph, const char *name);
@@ -221,6 +232,8 @@ const char *gx_precision_name(gx_precision precision);
 /* One number grammar for the whole format (graphs/README.md). On failure reports what was
  * expected and returns false. The expression may use dims of the graph. */
 bool gx_read_real(const char *text, double *value);
+/* False for what f32 would hold as infinity, or as 0 though it is not 0. */
+bool gx_fits_f32(double value);
 bool gx_eval_int(const gx_graph *graph, const char *text, gx_pos pos,
                  gx_diagnostics *list, int64_t *value);
 bool gx_read_bool(const char *text, bool *value);

@@ -212,8 +212,9 @@ bool gx_read_init_text(gx_graph *graph, const char *text, gx_init *init,
 {
     gx_diagnostics *inner = gx_diagnostics_create();
     gx_reader r = { .graph = graph, .list = inner };
-    const gx_doc *doc =
-        inner ? gx_document_read(graph->arena, text, strlen(text), inner) : NULL;
+    const gx_doc *doc = inner ? gx_document_read_as(graph->arena, text, strlen(text),
+                                                    "an initialiser", inner)
+                              : NULL;
     const bool good = doc && gx_read_init(&r, doc, init);
 
     init->pos = pos;

@@ -61,14 +61,7 @@ static void read_name(gx_reader *r, const gx_doc *doc)
 {
     const char *name = doc ? gx_read_text_doc(r, doc, "a name") : NULL;
 
-    if (!name)
-        return;
-    if (strlen(name) > GX_LIMIT_NAME)
-        gx_report(r->list, doc->pos,
-                  "the name of the model is longer than %d bytes (limit on "
-                  "names)",
-                  GX_LIMIT_NAME);
-    else
+    if (name && gx_check_name_length(r, "the name of the model", name, doc->pos))
         r->graph->name = copy(r, name);
 }
 
@@ -93,6 +86,27 @@ static const gx_set *find_set(const gx_reader *r, const char *name)
     return found;
 }
 
+/* The value of an override; false after a report that names it. */
+static bool eval_set(gx_reader *r, const gx_set *set, int64_t *value)
+{
+    const gx_pos nowhere = { 0 };
+    gx_diagnostics *inner = gx_diagnostics_create();
+    const bool good = inner && gx_eval_int(r->graph, set->value, nowhere, inner, value);
+
+    if (!inner)
+        gx_arena_fail(r->graph->arena);
+    else if (!good)
+        gx_report(r->list, nowhere,
+                  "set %s=%s: %s; an override is a number, or an expression of numbers "
+                  "and of the dims above \"%s\"",
+                  set->name, set->value, gx_diagnostics_at(inner, 0).message, set->name);
+    else if (*value < 0)
+        gx_report(r->list, nowhere, "set %s=%s: a dim is 0 or more", set->name,
+                  set->value);
+    gx_diagnostics_free(inner);
+    return good && *value >= 0;
+}
+
 static void read_dim(gx_reader *r, const gx_doc *dims, size_t i)
 {
     gx_graph *graph = r->graph;
@@ -101,6 +115,8 @@ static void read_dim(gx_reader *r, const gx_doc *dims, size_t i)
     gx_dim dim = { .name = copy(r, dims->key[i]), .pos = dims->key_pos[i] };
     bool good;
 
+    if (!gx_check_name_length(r, "dim", dims->key[i], dims->key_pos[i]))
+        return;
     if (!gx_is_dim_name(dims->key[i])) {
         gx_report(
             r->list, dims->key_pos[i],
@@ -109,16 +125,15 @@ static void read_dim(gx_reader *r, const gx_doc *dims, size_t i)
             dims->key[i]);
         return;
     }
-    if (set)
-        good = gx_eval_int(graph, set->value, (gx_pos){ 0 }, r->list, &dim.value);
-    else
+    if (set) {
+        good = eval_set(r, set, &dim.value);
+    } else {
         good = gx_read_int_doc(r, doc, &dim.value);
-    if (good && dim.value < 0) {
-        gx_report(r->list, set ? (gx_pos){ 0 } : doc->pos,
-                  "dim \"%s\" is %lld: 0 or more is "
-                  "expected",
-                  dims->key[i], (long long)dim.value);
-        good = false;
+        if (good && dim.value < 0) {
+            gx_report(r->list, doc->pos, "dim \"%s\" is %lld: 0 or more is expected",
+                      dims->key[i], (long long)dim.value);
+            good = false;
+        }
     }
     if (!good) /* some size, so that its readers are not reported too */
         dim.value = 1;
@@ -140,6 +155,21 @@ static void read_dims(gx_reader *r, const gx_doc *dims)
         read_dim(r, dims, i);
 }
 
+static void report_no_dim(gx_reader *r, const gx_set *set, const char *const *names,
+                          size_t n)
+{
+    gx_reader inner = { .list = gx_diagnostics_create() };
+
+    if (inner.list) {
+        gx_report_unknown(&inner, (gx_pos){ 0 }, "dim", set->name, names, n);
+        gx_report(r->list, (gx_pos){ 0 }, "set %s=%s: %s", set->name, set->value,
+                  gx_diagnostics_at(inner.list, 0).message);
+    } else {
+        gx_arena_fail(r->graph->arena);
+    }
+    gx_diagnostics_free(inner.list);
+}
+
 static void check_sets(gx_reader *r)
 {
     const gx_graph *graph = r->graph;
@@ -148,18 +178,18 @@ static void check_sets(gx_reader *r)
     for (size_t i = 0; i < graph->n_dims; i++)
         names[i] = graph->dims[i].name;
     for (size_t s = 0; r->options && s < r->options->n_sets; s++) {
-        const char *name = r->options->sets[s].name;
+        const gx_set *set = &r->options->sets[s];
         size_t i = 0;
 
-        while (i < graph->n_dims && strcmp(names[i], name) != 0)
+        while (i < graph->n_dims && strcmp(names[i], set->name) != 0)
             i++;
-        if (i == graph->n_dims)
-            gx_report_unknown(r, (gx_pos){ 0 }, "dim to set", name, names, graph->n_dims);
-        else if (graph->expanded)
-            gx_report(
-                r->list, (gx_pos){ 0 },
-                "dim \"%s\" cannot be set: an expanded model has its sizes written out",
-                name);
+        if (graph->expanded)
+            gx_report(r->list, (gx_pos){ 0 },
+                      "set %s=%s: \"%s\" cannot be overridden: an expanded model has its "
+                      "sizes written out",
+                      set->name, set->value, set->name);
+        else if (i == graph->n_dims)
+            report_no_dim(r, set, names, graph->n_dims);
     }
 }
 
@@ -224,7 +254,8 @@ static void read_metrics(gx_reader *r, const gx_doc *doc)
         metric->op_name = copy(r, op_name);
         gx_read_section(r, item, metric);
         metric->pos = doc->key_pos[i];
-        if (!gx_is_name(doc->key[i]))
+        if (gx_check_name_length(r, "name", doc->key[i], doc->key_pos[i]) &&
+            !gx_is_name(doc->key[i]))
             gx_report(r->list, doc->key_pos[i], "\"%s\" is not a name", doc->key[i]);
     }
 }
@@ -303,13 +334,17 @@ static void read_model(gx_reader *r, const gx_doc *model)
     read_precision(r, gx_doc_get(model, "precision"));
     read_dims(r, gx_doc_get(model, "dims"));
     check_sets(r);
+    gx_find_batch_rows(r, gx_doc_get(model, "inputs"), data);
     gx_read_tensors(r, model);
+    gx_use_batch_rows(r, true);
     if (data)
         gx_read_data(r, data, gx_doc_get(model, "inputs"));
+    gx_use_batch_rows(r, false);
     if (ops)
         gx_read_ops(r, ops);
     else
         gx_report(r->list, model->pos, "the model has no \"ops\"");
+    gx_use_batch_rows(r, true);
     read_outputs(r, gx_doc_get(model, "outputs"));
     copy_keep(r);
     if (expanded) {
@@ -323,17 +358,68 @@ static void read_model(gx_reader *r, const gx_doc *model)
     read_metrics(r, gx_doc_get(model, "metrics"));
 }
 
+/* The length of the UTF-8 character that starts here, or 0: none that YAML may have. */
+static size_t character(const unsigned char *at)
+{
+    static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const size_t n = at[0] < 0x80             ? 1
+                     : (at[0] & 0xe0) == 0xc0 ? 2
+                     : (at[0] & 0xf0) == 0xe0 ? 3
+                     : (at[0] & 0xf8) == 0xf0 ? 4
+                                              : 0;
+    uint32_t code = n == 1 ? at[0] : n > 1 ? at[0] & (0x7fU >> n) : 0;
+
+    for (size_t i = 1; i < n; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (at[i] & 0x3fU);
+    }
+    if (n == 1)
+        return code >= ' ' && code != 0x7f;
+    if (n == 0 || code < smallest[n] || code > 0x10ffff ||
+        (code >= 0xd800 && code <= 0xdfff) || code < 0xa0 || (code & 0xfffe) == 0xfffe ||
+        code == 0xfeff)
+        return 0;
+    return n;
+}
+
+/* A model without a name is called as its file, whose name may be any bytes: those that
+ * would not stand in a model are replaced, and what is too long is cut. */
+static const char *name_of_file(gx_graph *graph, const char *file)
+{
+    const size_t length = strlen(file);
+    char *name = gx_arena_alloc(graph->arena, length + 2);
+    size_t n = 0;
+
+    for (size_t i = 0; name && i < length;) {
+        const size_t size = character((const unsigned char *)file + i);
+        const size_t taken = size > 0 ? size : 1;
+
+        if (n + taken > GX_LIMIT_WRITTEN_NAME)
+            break;
+        if (size > 0)
+            memcpy(name + n, file + i, size);
+        else
+            name[n] = '?';
+        i += taken;
+        n += taken;
+    }
+    if (name && n == 0)
+        name[n++] = '?';
+    return name;
+}
+
 static bool fill_graph(gx_graph *graph, const char *name, const char *folder,
                        const gx_load_options *options)
 {
     graph->file = gx_arena_text(graph->arena, name);
-    graph->name = graph->file;
+    graph->name = graph->file ? name_of_file(graph, graph->file) : NULL;
     graph->folder = gx_arena_text(graph->arena, folder ? folder : ".");
     if (options) {
         graph->kind = options->kind;
         graph->keep_gradients = options->keep_gradients;
     }
-    return graph->file && graph->folder;
+    return graph->name && graph->folder;
 }
 
 static bool read_document(gx_reader *r, const gx_doc *doc, const char *name,

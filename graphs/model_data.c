@@ -207,6 +207,50 @@ static const gx_dim *find_dim(const gx_graph *graph, const char *name)
     return NULL;
 }
 
+void gx_find_batch_rows(gx_reader *r, const gx_doc *inputs, const gx_doc *data)
+{
+    const int64_t rows = r->options ? r->options->batch_rows : 0;
+    const gx_pos nowhere = { 0 };
+
+    if (rows == 0)
+        return;
+    if (rows < 0) {
+        gx_report(r->list, nowhere, "batch_rows is %lld: 1 or more is expected",
+                  (long long)rows);
+        return;
+    }
+    if (r->graph->expanded) {
+        gx_report(r->list, nowhere,
+                  "batch_rows is %lld: an expanded model has its sizes written out",
+                  (long long)rows);
+        return;
+    }
+    for (size_t i = 0; data && data->kind == GX_DOC_MAP && i < data->n; i++) {
+        const gx_doc *size =
+            inputs && inputs->kind == GX_DOC_MAP && !is_option(r, data->key[i])
+                ? first_size(inputs, data->key[i])
+                : NULL;
+        const gx_dim *dim =
+            size && size->kind == GX_DOC_SCALAR ? find_dim(r->graph, size->text) : NULL;
+
+        if (!dim)
+            continue;
+        r->batch = &r->graph->dims[dim - r->graph->dims];
+        r->written_batch = dim->value;
+        r->batch_rows = rows;
+        return;
+    }
+    if (gx_diagnostics_count(r->list) == 0)
+        gx_report(r->list, nowhere, "batch_rows is %lld: no data feeds the model",
+                  (long long)rows);
+}
+
+void gx_use_batch_rows(gx_reader *r, bool use)
+{
+    if (r->batch)
+        r->batch->value = use ? r->batch_rows : r->written_batch;
+}
+
 static void set_batch(gx_reader *r, const gx_dim *dim, gx_pos pos)
 {
     gx_data_spec *data = &r->graph->data;

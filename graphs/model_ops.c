@@ -190,6 +190,8 @@ static void append(gx_reader *r, const gx_doc *doc, const op_text *op, const cha
     if (id < 0)
         return;
     r->graph->nodes[id].phase_given = given >= 0;
+    if (phase)
+        r->graph->nodes[id].phase_pos = phase->pos;
     if (origin && gx_read_text_doc(r, origin, "a name"))
         r->graph->nodes[id].origin = gx_arena_text(r->graph->arena, origin->text);
 }

@@ -102,7 +102,7 @@ static void check_init(gx_reader *r, const gx_value *value)
 static bool read_init(gx_reader *r, const gx_doc *doc, gx_value *value)
 {
     const gx_doc *written = gx_doc_get(doc, "init");
-    const gx_doc *from = value->kind == GX_VALUE_PARAM ? gx_doc_get(doc, "from") : NULL;
+    const gx_doc *from = r->graph->expanded ? NULL : gx_doc_get(doc, "from");
 
     if (written && from) {
         gx_report(r->list, from->pos,
@@ -235,6 +235,7 @@ void gx_read_tensors(gx_reader *r, const gx_doc *model)
 
         if (!map || !gx_expect(r, map, GX_DOC_MAP, "a map of tensors by name"))
             continue;
+        gx_use_batch_rows(r, sections[s].kind == GX_VALUE_INPUT);
         for (size_t i = 0; i < map->n && !r->stopped; i++) {
             if (!gx_expect(r, map->item[i], GX_DOC_MAP,
                            "a map such as {shape: [64, 10]}"))

@@ -1,6 +1,7 @@
 /* The grammar of numbers, truth values and names. */
 #include "number.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -106,6 +107,15 @@ bool gx_read_real(const char *text, double *value)
         return false;
     *value = x;
     return true;
+}
+
+bool gx_fits_f32(double value)
+{
+    /* half a step above the largest and half of the smallest: what rounding reaches */
+    const double above = (double)FLT_MAX + ldexp(1, FLT_MAX_EXP - FLT_MANT_DIG - 1);
+    const double below = ldexp(1, FLT_MIN_EXP - FLT_MANT_DIG - 1);
+
+    return value == 0 || (fabs(value) < above && fabs(value) > below);
 }
 
 char *gx_real_text(double value, char text[GX_REAL_TEXT])

@@ -16,11 +16,11 @@ const char *const gx_keys_expanded[] = { "gexec",     "expanded", "name",   "dim
                                          "ops",       "outputs",  "logged", NULL };
 const char *const gx_keys_data[] = { "split", "shuffle", "epochs", "drop_last", NULL };
 const char *const gx_keys_column[] = { "file", "scale", "shift", NULL };
-const char *const gx_keys_input[] = { "shape", "dtype", "init", NULL };
+const char *const gx_keys_input[] = { "shape", "dtype", "init", "from", NULL };
 const char *const gx_keys_param[] = {
     "shape", "dtype", "init", "from", "trainable", NULL
 };
-const char *const gx_keys_state[] = { "shape", "dtype", "init", NULL };
+const char *const gx_keys_state[] = { "shape", "dtype", "init", "from", NULL };
 const char *const gx_keys_tensor[] = { "kind",    "dtype",       "shape",
                                        "init",    "trainable",   "fan_in",
                                        "fan_out", "index_limit", NULL };
@@ -151,10 +151,15 @@ bool gx_read_real_doc(gx_reader *r, const gx_doc *doc, double *value)
 {
     if (!gx_expect(r, doc, GX_DOC_SCALAR, "a number"))
         return false;
-    if (gx_read_real(doc->text, value))
+    if (!gx_read_real(doc->text, value)) {
+        gx_report(r->list, doc->pos,
+                  "expected a decimal number such as 0.5 or 1e-4, found \"%s\"",
+                  doc->text);
+        return false;
+    }
+    if (gx_fits_f32(*value))
         return true;
-    gx_report(r->list, doc->pos,
-              "expected a decimal number such as 0.5 or 1e-4, found \"%s\"", doc->text);
+    gx_report(r->list, doc->pos, "%s is out of f32's range", doc->text);
     return false;
 }
 

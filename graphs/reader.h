@@ -17,6 +17,8 @@ typedef struct gx_reader {
     gx_name_map *claims; /* every name that stands so far -> index in claim_pos */
     gx_pos *claim_pos;
     size_t n_claims, claims_capacity;
+    gx_dim *batch; /* the dim that gx_load_options.batch_rows is for, or NULL */
+    int64_t written_batch, batch_rows;
     int64_t n_turns; /* of all repeats */
     bool stopped;    /* a limit was passed: nothing more is read */
 } gx_reader;
@@ -73,6 +75,12 @@ bool gx_read_shape_doc(gx_reader *reader, const gx_doc *doc, int *rank,
 int32_t gx_read_tensor(gx_reader *reader, const char *name, gx_pos pos, const gx_doc *doc,
                        gx_value_kind kind);
 void gx_read_tensors(gx_reader *reader, const gx_doc *model);
+/* Where other rows than the written batch are asked for: finds the dim that is the batch.
+ */
+void gx_find_batch_rows(gx_reader *reader, const gx_doc *inputs, const gx_doc *data);
+/* The batch dim is these rows from here on, or what was written again. Inputs have the
+ * rows; what outlives a step, and so is shared with other programs, what was written. */
+void gx_use_batch_rows(gx_reader *reader, bool use);
 void gx_read_data(gx_reader *reader, const gx_doc *doc, const gx_doc *inputs);
 void gx_read_ops(gx_reader *reader, const gx_doc *doc);
 /* The fields of an optimizer or a metric, with names as `scope` has them. */

@@ -92,14 +92,22 @@ bool gx_scope_has(gx_reader *r, const gx_scope *scope, const char *name)
     return find(r, scope, name) != NULL;
 }
 
+bool gx_check_name_length(gx_reader *r, const char *what, const char *name, gx_pos pos)
+{
+    /* What gexec made stands in an expanded model as it is. */
+    const int limit = r->graph->expanded ? GX_LIMIT_NAME : GX_LIMIT_WRITTEN_NAME;
+
+    if (strlen(name) <= (size_t)limit)
+        return true;
+    gx_report(r->list, pos, "%s \"%.40s...\" is longer than %d bytes (limit on names)",
+              what, name, limit);
+    return false;
+}
+
 static bool check_name(gx_reader *r, const char *full, const char *name, gx_pos pos)
 {
-    if (strlen(full) > GX_LIMIT_NAME) {
-        gx_report(r->list, pos,
-                  "name \"%.40s...\" is longer than %d bytes (limit on names)", full,
-                  GX_LIMIT_NAME);
+    if (!gx_check_name_length(r, "name", full, pos))
         return false;
-    }
     if (!gx_is_name(name)) {
         gx_report(
             r->list, pos,

@@ -26,6 +26,9 @@ const char *gx_scope_find(gx_reader *reader, const gx_scope *scope, const char *
 /* True when that name stands. */
 bool gx_scope_has(gx_reader *reader, const gx_scope *scope, const char *name);
 
+/* False after a report of a name, qualified, that is too long; `what` is "name". */
+bool gx_check_name_length(gx_reader *reader, const char *what, const char *name,
+                          gx_pos pos);
 /* Takes a name here. The qualified name, or NULL after a report: not a name, reserved,
  * taken. */
 const char *gx_scope_claim(gx_reader *reader, gx_scope *scope, const char *name,

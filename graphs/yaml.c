@@ -390,7 +390,7 @@ static outcome on_event(reader *r, const yaml_event_t *event)
     case YAML_DOCUMENT_START_EVENT:
         if (r->root)
             return report(r, pos_of(event->start_mark),
-                          "a second document starts here: a model is one document");
+                          "a second document starts here: one is expected");
         return GOING_ON;
     case YAML_SCALAR_EVENT:
         return on_scalar(r, event);
@@ -425,8 +425,8 @@ static outcome read_events(reader *r)
     return out;
 }
 
-const gx_doc *gx_document_read(gx_arena *arena, const char *text, size_t length,
-                               gx_diagnostics *list)
+const gx_doc *gx_document_read_as(gx_arena *arena, const char *text, size_t length,
+                                  const char *expected, gx_diagnostics *list)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* some editors start a file so */
     reader r = { .arena = arena, .list = list };
@@ -454,8 +454,13 @@ const gx_doc *gx_document_read(gx_arena *arena, const char *text, size_t length,
     free(r.anchored);
     free(r.pile);
     if (out == DONE && !r.root)
-        gx_report(list, (gx_pos){ 1, 1 },
-                  "the file is empty: expected a model, which starts "
-                  "with \"gexec: 1\"");
+        gx_report(list, (gx_pos){ 1, 1 }, "the file is empty: expected %s", expected);
     return out == DONE ? r.root : NULL;
+}
+
+const gx_doc *gx_document_read(gx_arena *arena, const char *text, size_t length,
+                               gx_diagnostics *list)
+{
+    return gx_document_read_as(arena, text, length,
+                               "a model, which starts with \"gexec: 1\"", list);
 }

@@ -184,6 +184,35 @@ static bool gradient_is_one(gx_builder *builder, const gx_node *node)
     return false;
 }
 
+static void check_gradient_name(gx_builder *builder, int32_t id)
+{
+    const gx_graph *graph = builder->graph;
+    const char *name = graph->values[id].name;
+
+    gx_report_taken_name(builder, gx_arena_format(graph->arena, "%s.grad", name),
+                         "the gradient that `backward` derives", name);
+}
+
+void gx_check_gradient_names(gx_builder *builder)
+{
+    const gx_graph *graph = builder->graph;
+
+    for (size_t i = 0; graph->backward && i < graph->n_values; i++) {
+        if (graph->values[i].kind == GX_VALUE_PARAM)
+            check_gradient_name(builder, (int32_t)i);
+    }
+}
+
+/* The same of tensors that a gradient reaches; known once contributions are counted. */
+static void check_reached_names(gx_builder *builder)
+{
+    for (size_t i = 0; i < builder->n_gradients; i++) {
+        if (builder->graph->values[i].kind != GX_VALUE_PARAM &&
+            gx_builder_wants(builder, (int32_t)i))
+            check_gradient_name(builder, (int32_t)i);
+    }
+}
+
 /* Losses know the gradient 1 and no other; other ops need one that is a tensor, except a
  * sum, which hands on what it gets. */
 static bool may_derive(gx_builder *builder, int32_t id)
@@ -328,6 +357,9 @@ void gx_derive_backward(gx_builder *builder, int32_t loss)
         .sum = one, .n_expected = 1, .n_given = 1, .wanted = root->wanted, .is_one = true
     };
     count_contributions(builder);
+    check_reached_names(builder);
+    if (gx_diagnostics_count(builder->list) > 0)
+        return;
 
     const size_t before = gx_diagnostics_count(builder->list);
 

@@ -1,5 +1,4 @@
 /* Binds a node to its row: fields to operands and attributes, outputs to values. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,9 +135,13 @@ bool gx_read_attr(gx_builder *builder, const gx_field *field, const char *text,
     case GX_FIELD_INT:
         return gx_eval_int(builder->graph, text, pos, builder->list, &attr->i);
     case GX_FIELD_REAL:
-        if (!gx_read_real(text, &attr->r) || !isfinite(attr->r))
+        if (!gx_read_real(text, &attr->r))
             break;
-        return true;
+        if (gx_fits_f32(attr->r))
+            return true;
+        gx_report(builder->list, pos, "%s is %s, which is out of f32's range",
+                  field->name, text);
+        return false;
     case GX_FIELD_ENUM:
         return enum_attr(builder, field, text, pos, attr);
     default:

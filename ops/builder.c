@@ -170,6 +170,20 @@ void gx_builder_report(gx_builder *builder, int32_t node, const char *format, ..
     gx_report(builder->list, builder->graph->nodes[node].pos, "%s", text);
 }
 
+void gx_report_taken_name(gx_builder *builder, const char *name, const char *what,
+                          const char *of)
+{
+    const gx_graph *graph = builder->graph;
+    const int32_t value = name ? gx_graph_value_id(graph, name) : -1;
+    const int32_t node = name ? gx_graph_node_id(graph, name) : -1;
+
+    if (value < 0 && node < 0)
+        return;
+    gx_report(builder->list,
+              value >= 0 ? graph->values[value].pos : graph->nodes[node].pos,
+              "name \"%s\" is gexec's own here: %s of \"%s\" has it", name, what, of);
+}
+
 const char *gx_builder_add_output(gx_builder *builder, int32_t node, const char *key,
                                   const char *name)
 {

@@ -67,8 +67,15 @@ int32_t gx_builder_append(gx_builder *builder, const char *op, const char *name,
                           int32_t origin, const gx_field_value *fields, int n_fields,
                           gx_pos pos);
 
+/* Reports a tensor or an op of that name, which the model must leave to gexec: `what`
+ * says for which tensor of `of`. */
+void gx_report_taken_name(gx_builder *builder, const char *name, const char *what,
+                          const char *of);
+
 /* --- backward.c --- */
 
+/* Reports what the model calls by the name of a gradient that is derived. */
+void gx_check_gradient_names(gx_builder *builder);
 /* The loss that `graph->backward` names; -1 after a report. */
 int32_t gx_find_loss(gx_builder *builder);
 /* Derives the gradient of the loss for every trained parameter that leads to it. */
@@ -94,6 +101,8 @@ int32_t gx_add_state(gx_builder *builder, const char *name, gx_dtype dtype, int 
 
 /* Checks the optimizer section, and takes its rate. */
 void gx_check_optimizer(gx_builder *builder);
+/* Reports what the model calls by the name of state that the optimizer keeps. */
+void gx_check_moment_names(gx_builder *builder);
 /* One update for each trained parameter that has a gradient. */
 void gx_add_optimizer(gx_builder *builder);
 

@@ -45,6 +45,21 @@ static int32_t put_off(const gx_graph *graph)
     return maker;
 }
 
+/* What `backward` derives follows the forward ops: one that says it is of another phase
+ * would be left out, and what it trains with it. */
+static void check_phase(gx_builder *builder, const gx_node *node, const gx_op *op)
+{
+    const gx_graph *graph = builder->graph;
+
+    if (!graph->backward || node->phase == op->phase)
+        return;
+    gx_report(
+        builder->list, node->phase_pos,
+        "phase is \"%s\", and %s is an op of the phase \"%s\": another phase is for "
+        "gradients written by hand, not beside `backward: %s`, which derives them",
+        gx_phase_name(node->phase), op->name, gx_phase_name(op->phase), graph->backward);
+}
+
 static void place_written(gx_builder *builder, size_t n)
 {
     gx_graph *graph = builder->graph;
@@ -56,7 +71,11 @@ static void place_written(gx_builder *builder, size_t n)
 
         if (!node->origin)
             node->origin = node->name;
-        if (op && !node->phase_given && !graph->expanded)
+        if (!op || graph->expanded)
+            continue;
+        if (node->phase_given)
+            check_phase(builder, node, op);
+        else
             node->phase = op->phase;
     }
     builder->written = true;
@@ -115,8 +134,11 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list)
         gx_add_gathers(&builder);
     }
     place_written(&builder, n_written);
-    if (adds)
+    if (adds) {
+        gx_check_gradient_names(&builder);
+        gx_check_moment_names(&builder);
         derived = derive(&builder);
+    }
     gx_mark_outputs(&builder, derived);
     /* Mistakes of the reader count too: after one, a node may stand without its row. */
     if (gx_diagnostics_count(list) > 0 || gx_arena_failed(graph->arena))

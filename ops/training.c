@@ -36,6 +36,11 @@ static void check_rate(gx_builder *builder, const gx_field_value *field)
                   field->text);
         return;
     }
+    if (!gx_fits_f32(builder->rate)) {
+        gx_report(builder->list, field->pos, "lr is %s, which is out of f32's range",
+                  field->text);
+        return;
+    }
     builder->has_rate = true;
 }
 
@@ -112,10 +117,32 @@ static const char *moment(gx_builder *builder, int32_t param, const char *field)
     const gx_value of = graph->values[param];
     const char *name = gx_arena_format(graph->arena, "%s.%s", of.name, field);
 
-    if (name && gx_graph_value_id(graph, name) < 0)
+    if (name) /* nothing is called so: gx_check_moment_names */
         gx_add_state(builder, name, of.dtype, of.rank, of.dim,
                      (gx_init){ .kind = GX_INIT_ZEROS });
     return name;
+}
+
+void gx_check_moment_names(gx_builder *builder)
+{
+    const gx_graph *graph = builder->graph;
+    const gx_op *op =
+        graph->optimizer.op_name ? gx_op_find(graph->optimizer.op_name) : NULL;
+
+    if (!op || op->phase != GX_PHASE_OPTIMIZER)
+        return;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const gx_value *value = &graph->values[i];
+
+        for (const gx_field *field = op->fields; field->name; field++) {
+            if (value->kind == GX_VALUE_PARAM && !value->frozen &&
+                field->kind == GX_FIELD_INOUT && strcmp(field->name, "param") != 0)
+                gx_report_taken_name(
+                    builder,
+                    gx_arena_format(graph->arena, "%s.%s", value->name, field->name),
+                    "state that the optimizer keeps", value->name);
+        }
+    }
 }
 
 static const char *operand(gx_builder *builder, int32_t param, const gx_field *field,

@@ -223,7 +223,9 @@ static void an_expanded_model_has_its_sizes(void **state)
     assert_fails(gx_graph_parse(yaml, strlen(yaml), "m", NULL,
                                 &(gx_load_options){ .sets = &set, .n_sets = 1 }, &graph,
                                 NULL, &err),
-                 GX_ERR_MODEL, &err, "cannot be set");
+                 GX_ERR_MODEL, &err,
+                 "set batch=5: \"batch\" cannot be overridden: an expanded model has "
+                 "its sizes written out");
     assert_null(graph);
     free(yaml);
 }

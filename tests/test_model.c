@@ -138,6 +138,7 @@ static void dims_can_be_set(void **state)
     const gx_set unknown[] = { { "bach", "7" } };
     const gx_set odd[] = { { "b", "0x7" } };
     const gx_set negative[] = { { "b", "-1" } };
+    const gx_set itself[] = { { "b", "b" } };
     const char *text = "gexec: 1\ndims: {b: 4, batch: b + 1}\n"
                        "inputs: {x: {shape: [b, batch]}}\n" OPS;
     test_model model =
@@ -151,14 +152,21 @@ static void dims_can_be_set(void **state)
     model =
         test_model_read(text, NULL, &(gx_load_options){ .sets = unknown, .n_sets = 1 });
     assert_has(model.mistakes,
-               "there is no dim to set \"bach\"; did you mean \"batch\"?");
+               "set bach=7: there is no dim \"bach\"; did you mean \"batch\"?");
     test_model_free(&model);
     model = test_model_read(text, NULL, &(gx_load_options){ .sets = odd, .n_sets = 1 });
-    assert_has(model.mistakes, "\"0x7\": expected a whole decimal number");
+    assert_has(model.mistakes, "set b=0x7: \"0x7\": expected a whole decimal number");
     test_model_free(&model);
     model =
         test_model_read(text, NULL, &(gx_load_options){ .sets = negative, .n_sets = 1 });
-    assert_has(model.mistakes, "dim \"b\" is -1");
+    assert_has(model.mistakes, "set b=-1: a dim is 0 or more");
+    test_model_free(&model);
+    model =
+        test_model_read(text, NULL, &(gx_load_options){ .sets = itself, .n_sets = 1 });
+    assert_has(model.mistakes,
+               "set b=b: there is no dim \"b\"; an override is a number, or "
+               "an expression of numbers and of the dims above \"b\"");
+    assert_int_equal(model.n_mistakes, 1);
     test_model_free(&model);
 }
 

@@ -129,6 +129,22 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
     gx_graph_free(graph);
 }
 
+static void an_empty_plan_is_named_as_one(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    char *path = test_write_text("empty.yaml", "");
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_fails(
+        gx_plan_create(graph, &options, &plan, &err), GX_ERR_MODEL, &err,
+        "the file is empty: expected a plan, which starts with \"gexec_plan: 1\"");
+    free(path);
+    gx_graph_free(graph);
+}
+
 static void a_plan_with_an_op_too_few_is_refused(void **state)
 {
     gx_graph *graph = parse("8", GX_TRAIN);
@@ -421,6 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pinned_plan_is_written_once_and_then_obeyed),
         cmocka_unit_test(a_plan_that_does_not_fit_is_an_error_that_names_it),
+        cmocka_unit_test(an_empty_plan_is_named_as_one),
         cmocka_unit_test(a_plan_with_an_op_too_few_is_refused),
         cmocka_unit_test(a_plan_of_other_sizes_or_of_another_program_is_refused),
         cmocka_unit_test(a_plan_file_that_cannot_be_written_leaves_nothing),

@@ -128,7 +128,7 @@ static void names_that_grow_too_long_are_refused(void **state)
              HEAD
              "ops:\n  - repeat: {name: %s, count: 1, ops: [{op: relu, name: r, x: x}]}\n",
              name);
-    assert_mistake(text, "longer than 200 bytes (limit on names)");
+    assert_mistake(text, "longer than 160 bytes (limit on names)");
 }
 
 /* Slow only if something is not linear: each name is looked up among all. */

@@ -23,6 +23,8 @@ static const char head[] =
     "params: {w: {shape: [8, 3], init: he_normal}, b: {shape: [3]}, c: {shape: [4]}}\n"
     "ops:\n";
 
+#define LOSS /* line 9 */ \
+    "  - {op: softmax_cross_entropy, name: loss, logits: h, labels: y}\n"
 #define FC "  - {op: gemm, name: fc, a: x, b: w, out: h}\n" /* line 8 */
 
 static const bad_model bad_models[] = {
@@ -102,6 +104,28 @@ static const bad_model bad_models[] = {
     { FC "metrics: {r: {op: relu, x: h}}\n", "metric \"r\" is not a scalar" },
     { FC "metrics: {accuracy: {logit: h, labels: y}}\n",
       "accuracy has no field \"logit\"; did you mean \"logits\"?" },
+    { FC LOSS "  - {op: relu, name: w.grad, x: h}\nbackward: loss\n",
+      "model.yaml:10:22: name \"w.grad\" is gexec's own here: the gradient that "
+      "`backward` "
+      "derives of \"w\" has it" },
+    { FC LOSS "  - {op: relu, name: r, x: h, out: h.grad}\nbackward: loss\n",
+      "model.yaml:10:36: name \"h.grad\" is gexec's own here" },
+    { FC LOSS "  - {op: relu, name: w.m, x: h, out: r}\nbackward: loss\n"
+              "optimizer: {adamw: {lr: 0.1}}\n",
+      "name \"w.m\" is gexec's own here: state that the optimizer keeps of \"w\" has "
+      "it" },
+    { FC LOSS "backward: loss\noptimizer: {adamw: {lr: 0.1}}\n"
+              "state: {b.v: {shape: [3]}}\n",
+      "model.yaml:12:9: name \"b.v\" is gexec's own here" },
+    { FC LOSS "backward: loss\noptimizer: {sgd: {lr: 1e39}}\n",
+      "model.yaml:11:23: lr is 1e39, which is out of f32's range" },
+    { FC LOSS "backward: loss\noptimizer: {adamw: {lr: 1, eps: 1e-60}}\n",
+      "model.yaml:11:33: eps is 1e-60, which is out of f32's range" },
+    { "  - {op: gemm, name: fc, phase: backward, a: x, b: w, out: h}\n" LOSS
+      "backward: loss\n",
+      "model.yaml:8:33: phase is \"backward\", and gemm is an op of the phase "
+      "\"forward\": "
+      "another phase is for gradients written by hand, not beside `backward: loss`" },
 };
 
 static void mistakes_are_named_with_their_place(void **state)
@@ -265,6 +289,26 @@ static void an_evaluation_drops_hand_written_training(void **state)
     assert_true(gx_graph_value_id(graph, "dw") < 0);
     assert_true(gx_graph_value_id(graph, "norm") < 0);
     gx_graph_free(graph);
+}
+
+/* What nobody derives is free to be called so, and the row's own phase may be written. */
+static void names_are_reserved_where_they_are_derived(void **state)
+{
+    static const char *const good[] = {
+        FC LOSS "  - {op: relu, name: w.grad, x: h}\n  - {op: relu, name: w.m, x: h}\n",
+        FC LOSS "  - {op: relu, name: x.grad, x: x}\n  - {op: relu, name: w.m, x: h}\n"
+                "backward: loss\noptimizer: {sgd: {lr: 0.1}}\n",
+        "  - {op: gemm, name: fc, phase: forward, a: x, b: w, out: h}\n" LOSS
+        "backward: loss\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        char text[2000];
+
+        snprintf(text, sizeof text, "%s%s", head, good[i]);
+        gx_graph_free(load(text, GX_TRAIN, NULL));
+    }
 }
 
 static void kept_tensors_are_outputs(void **state)
@@ -497,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_loss_is_followed_by_its_derivative),
         cmocka_unit_test(an_evaluation_has_what_is_asked_for_alone),
         cmocka_unit_test(an_evaluation_drops_hand_written_training),
+        cmocka_unit_test(names_are_reserved_where_they_are_derived),
         cmocka_unit_test(kept_tensors_are_outputs),
         cmocka_unit_test(an_unknown_kept_tensor_is_reported),
         cmocka_unit_test(values_learn_from_their_readers),

@@ -138,7 +138,14 @@ static void wrong_names_shapes_and_types_are_named(void **unused)
     host.dim[0] = 3;
     host.dtype = GX_BF16;
     assert_fails(gx_state_write(state, "b", &host, &err), GX_ERR_SHAPE, &err, "not bf16");
+    assert_has(err.message, "'b' is f32; a host tensor of it is f32 or f64, not bf16");
     assert_fails(gx_state_set_rate(state, NAN, &err), GX_ERR_ARGUMENT, &err, "nan");
+    assert_fails(gx_state_set_rate(state, -1, &err), GX_ERR_ARGUMENT, &err,
+                 "-1 is not a number from 0 up");
+    assert_fails(gx_state_set_rate(state, 1e39, &err), GX_ERR_ARGUMENT, &err,
+                 "1e+39 is out of f32's range");
+    assert_ok(gx_state_set_rate(state, 1e38, &err), &err);
+    assert_ok(gx_state_set_rate(state, 1e-60, &err), &err);
     gx_state_free(state);
     gx_graph_free(graph);
 }
@@ -382,6 +389,116 @@ static void only_the_cpu_is_exact(void **unused)
     gx_graph_free(graph);
 }
 
+/* As for a plan: the CPU, or the first GPU where the library has CUDA. */
+static void a_state_needs_no_options(void **unused)
+{
+    gx_graph *graph = parse(model, GX_TRAIN, NULL, NULL);
+    const gx_graph *list[] = { graph };
+    const int device = gx_has_cuda() ? 0 : GX_CPU;
+    gx_state *state;
+    gx_error err = { 0 };
+    gx_error reason = { 0 };
+    int n = 0;
+
+    (void)unused;
+    if (device != GX_CPU && (gx_device_count(&n, &reason) != GX_OK || n == 0)) {
+        assert_int_not_equal(gx_state_create(list, 1, NULL, &state, &err), GX_OK);
+        assert_null(state);
+    } else {
+        assert_ok(gx_state_create(list, 1, NULL, &state, &err), &err);
+        assert_int_equal(gx_state_device(state), device);
+        gx_state_free(state);
+    }
+    gx_graph_free(graph);
+}
+
+/* `from` is for inputs and state as it is for parameters. */
+static void tensors_of_every_section_come_from_files(void **unused)
+{
+    static const char text[] = "gexec: 1\nname: n\nprecision: f32\n"
+                               "inputs: {x: {shape: [7, 2], from: x.npy}}\n"
+                               "state: {s: {shape: [7, 2], from: x.npy}}\n"
+                               "ops: [{op: add, name: y, a: x, b: s}]\noutputs: [y]\n";
+    double x[ROWS * 2];
+
+    (void)unused;
+    write_data(1);
+    gx_graph *graph = parse(text, GX_TRAIN, NULL, test_folder());
+    gx_state *state = make(graph, 1, false);
+
+    assert_int_equal(graph->values[gx_graph_value_id(graph, "x")].init.kind,
+                     GX_INIT_FILE);
+    read_doubles(state, "s", 2, (int64_t[]){ ROWS, 2 }, x);
+    for (int i = 0; i < ROWS; i++)
+        assert_true(x[2 * i] == i && x[2 * i + 1] == i / 4.0);
+    gx_state_free(state);
+    gx_graph_free(graph);
+}
+
+/* The program of the rows that are left over shares the parameters of the whole one, also
+ * where their sizes are computed from the batch. */
+static void a_short_batch_changes_inputs_alone(void **unused)
+{
+    static const char text[] =
+        "gexec: 1\nname: n\nprecision: f32\ndims: {batch: 2, hidden: 3 * batch}\n"
+        "data: {x: {file: x.npy, scale: 1}, y: y.npy}\n"
+        "inputs: {x: {shape: [batch, 2]}, y: {shape: [batch], dtype: i32}}\n"
+        "params: {w: {shape: [2, hidden], init: ones}, b: {shape: [3 * batch]}}\nops:\n"
+        "  - {op: gemm, name: z, a: x, b: w, epilogue: {bias: b}}\n"
+        "  - repeat: {name: r, count: batch, carry: {h: z}, "
+        "ops: [{op: relu, name: h, x: h}]}\n"
+        "  - {op: softmax_cross_entropy, name: loss, logits: h, labels: y}\n"
+        "backward: loss\noptimizer: {sgd: {lr: 0.5}}\noutputs: [z, loss]\n";
+    const gx_set set = { "batch", "4" };
+    const gx_load_options whole = { .sets = &set, .n_sets = 1 };
+    gx_load_options part = whole;
+    const gx_state_options options = { .device = GX_CPU };
+    gx_graph *graphs[3];
+    gx_state *state;
+    gx_error err = { 0 };
+
+    (void)unused;
+    write_data(1);
+    part.batch_rows = 3;
+    for (int i = 0; i < 2; i++)
+        assert_ok(gx_graph_parse(text, strlen(text), "m", test_folder(),
+                                 i ? &part : &whole, &graphs[i], NULL, &err),
+                  &err);
+    for (int i = 0; i < 2; i++) {
+        const gx_value *z = &graphs[i]->values[gx_graph_value_id(graphs[i], "z")];
+
+        assert_int_equal(z->dim[0], i ? 3 : 4);
+        assert_int_equal(z->dim[1], 12);
+        assert_int_equal(gx_graph_data(graphs[i]).batch, i ? 3 : 4);
+        assert_true(gx_graph_node_id(graphs[i], "r.3.h") >= 0);
+    }
+    assert_ok(gx_state_create((const gx_graph *const *)graphs, 2, &options, &state, &err),
+              &err);
+    gx_state_free(state);
+
+    char *yaml = gx_graph_yaml(graphs[1]); /* the short one, written out */
+
+    assert_ok(gx_graph_parse(yaml, strlen(yaml), "m", test_folder(), NULL, &graphs[2],
+                             NULL, &err),
+              &err);
+    assert_int_equal(gx_graph_data(graphs[2]).batch, 3);
+    gx_graph_free(graphs[2]);
+    assert_fails(gx_graph_parse(yaml, strlen(yaml), "m", test_folder(), &part, &graphs[2],
+                                NULL, &err),
+                 GX_ERR_MODEL, &err, "sizes written out");
+    free(yaml);
+    part.batch_rows = -1;
+    assert_fails(gx_graph_parse(text, strlen(text), "m", test_folder(), &part, &graphs[2],
+                                NULL, &err),
+                 GX_ERR_MODEL, &err, "batch_rows is -1: 1 or more is expected");
+    assert_fails(gx_graph_parse(model, strlen(model), "m", NULL,
+                                &(gx_load_options){ .batch_rows = 1 }, &graphs[2], NULL,
+                                &err),
+                 GX_ERR_MODEL, &err, "batch_rows is 1: no data feeds the model");
+    gx_graph_free(graphs[1]);
+    gx_graph_free(graphs[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +512,9 @@ int main(void)
         cmocka_unit_test(a_label_out_of_range_is_named_with_file_row_and_value),
         cmocka_unit_test(files_that_changed_since_the_model_was_read_are_refused),
         cmocka_unit_test(only_the_cpu_is_exact),
+        cmocka_unit_test(a_state_needs_no_options),
+        cmocka_unit_test(tensors_of_every_section_come_from_files),
+        cmocka_unit_test(a_short_batch_changes_inputs_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,9 @@
  *     plan    which alternative runs each group, order, lanes, addresses
  *     exec    a plan bound to a state: it primes, captures, replays
  *
- * Objects are used by one thread at a time; different objects by different threads at once.
- * A state outlives its execs; a plan and a graph too. The current CUDA device of the caller
- * is left as it was. Device index GX_CPU is the CPU. */
+ * Objects are used by one thread at a time; different objects by different threads at
+ * once. A state outlives its execs; a plan and a graph too. The current CUDA device of
+ * the caller is left as it was. Device index GX_CPU is the CPU. */
 #ifndef GEXEC_EXEC_H
 #define GEXEC_EXEC_H
 
@@ -61,20 +61,21 @@ typedef struct gx_state_options {
     void *stream;  /* a cudaStream_t of the caller's, or NULL for one of its own */
 } gx_state_options;
 
-/* Makes every persistent tensor (parameters, state, data) that the graphs name: the graphs
- * are the programs of one model, and a name means one tensor. Reads files, checks label
+/* Makes every persistent tensor (parameters, state, data) that the graphs name: the
+ * graphs are the programs of one model, and a name means one tensor. `options` may be
+ * NULL: device 0 or the CPU as the build has it, seed 0. Reads files, checks label
  * ranges, adds the memory up and compares it with what is free before it allocates. */
 GX_API gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
                                  const gx_state_options *options, gx_state **state,
                                  gx_error *err) GX_MUST_CHECK;
-/* Waits for the device as a whole (cublasLtDestroy does), which would invalidate a capture of
- * the caller's own on it; captures of gexec in other threads are waited for. */
+/* Freeing the last state on a GPU waits for the device as a whole (cublasLtDestroy does),
+ * which would invalidate a capture of the caller's own there. */
 GX_API void gx_state_free(gx_state *state);
 GX_API int gx_state_device(const gx_state *state);
 
-/* Copies a persistent tensor from or to the host and waits for it. The host tensor's dtype
- * is the declared one, or GX_F64 or GX_F32, converted with rounding; shapes must be equal.
- * Not legal while a capture is under way. */
+/* Copies a persistent tensor from or to the host and waits for it. The host tensor's
+ * dtype is the declared one, or GX_F64 or GX_F32, converted with rounding; shapes must be
+ * equal. Not legal while a capture is under way. */
 GX_API gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
                                 gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host,
@@ -101,18 +102,19 @@ typedef enum gx_choice { GX_AUTO, GX_ON, GX_OFF } gx_choice;
 
 typedef struct gx_plan_options {
     int device;
-    bool unfused;            /* every op by itself, no groups: what people have without gexec */
-    const char *force;       /* an alternative's name to take wherever it applies; NULL: none */
-    const char *pin_file;    /* a plan file: read and obeyed when it exists, else written */
+    bool unfused;      /* every op by itself, no groups: what people have without gexec */
+    const char *force; /* an alternative's name to take wherever it applies; NULL: none */
+    const char *pin_file; /* a plan file: read and obeyed when it exists, else written */
     const char *cache_folder; /* NULL: the user's cache folder; "": no cache */
-    int lanes;               /* 0: one or two, as measured; else 1 or 2 */
-    gx_choice programmatic;  /* programmatic dependent launch; auto: as measured */
-    bool reuse_off;          /* no sharing of arena memory: ground truth for tests */
-    bool no_measure;         /* take the first alternative that applies; nothing is timed */
+    int lanes;                /* 0: one or two, as measured; else 1 or 2 */
+    gx_choice programmatic;   /* programmatic dependent launch; auto: as measured */
+    bool reuse_off;           /* no sharing of arena memory: ground truth for tests */
+    bool no_measure; /* take the first alternative that applies; nothing is timed */
 } gx_plan_options;
 
 /* Selection and layout. `options` may be NULL: device 0 or the CPU as the build has it.
- * Measures on the device, unless the device is the CPU or the plan is pinned or cached. */
+ * Measures on the device, unless the device is the CPU or the plan is pinned or cached.
+ */
 GX_API gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
                                 gx_plan **plan, gx_error *err) GX_MUST_CHECK;
 GX_API void gx_plan_free(gx_plan *plan);
@@ -134,7 +136,8 @@ typedef struct gx_unit_info {
 typedef struct gx_rejected_info {
     const char *alternative;
     double measured_us; /* < 0: not measured */
-    const char *reason; /* "slower", "does not apply: ...", "error 3.1e-2 over tolerance" */
+    const char
+        *reason; /* "slower", "does not apply: ...", "error 3.1e-2 over tolerance" */
 } gx_rejected_info;
 GX_API size_t gx_plan_unit_count(const gx_plan *plan);
 GX_API gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i);
@@ -152,7 +155,8 @@ typedef struct gx_plan_info {
     double lane_us[2]; /* step time with 1 and 2 lanes when both were tried; < 0: not */
     double programmatic_us[2]; /* off, on; < 0: not tried */
     size_t n_forced;           /* units that took the forced alternative */
-    const char *cache_note;    /* why the cache was not read or not written; NULL: all well */
+    const char
+        *cache_note; /* why the cache was not read or not written; NULL: all well */
 } gx_plan_info;
 GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
 /* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit
@@ -203,7 +207,9 @@ GX_API gx_status gx_exec_bind(gx_exec *exec, const char *input, void *device_dat
                               gx_error *err) GX_MUST_CHECK;
 
 /* Submits n steps and returns; the CPU has done them on return. With K steps per launch n
- * must be a multiple of K in graph mode. */
+ * must be a multiple of K in graph mode. Where data feeds the model, a step takes a whole
+ * batch, always: past the last row of an epoch it repeats that row. A last batch of its
+ * true size is another program of the model (gx_load_options.batch_rows). */
 GX_API gx_status gx_exec_run(gx_exec *exec, gx_mode mode, int64_t n_steps,
                              gx_error *err) GX_MUST_CHECK;
 /* Waits for what was submitted and reports a device fault if there was one. */
@@ -219,8 +225,8 @@ GX_API gx_status gx_exec_read(gx_exec *exec, const char *name, gx_tensor *host,
 GX_API gx_status gx_exec_fetch(gx_exec *exec, const char *name, gx_tensor *host,
                                gx_error *err) GX_MUST_CHECK;
 
-/* The last `n_rows` rows of the log (n_rows x gx_graph_logged count doubles, oldest first);
- * at most GX_LOG_ROWS. Waits. */
+/* The last `n_rows` rows of the log (n_rows x gx_graph_logged count doubles, oldest
+ * first); at most GX_LOG_ROWS. Waits. */
 GX_API gx_status gx_exec_log(gx_exec *exec, int64_t n_rows, double *rows,
                              gx_error *err) GX_MUST_CHECK;
 
@@ -246,9 +252,10 @@ typedef struct gx_exec_stats {
 } gx_exec_stats;
 GX_API gx_exec_stats gx_exec_stats_get(const gx_exec *exec);
 
-/* The captured cudaGraph_t, owned by the exec, to sit as a child graph in the caller's own;
- * captures first if need be. */
-GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err) GX_MUST_CHECK;
+/* The captured cudaGraph_t, owned by the exec, to sit as a child graph in the caller's
+ * own; captures first if need be. */
+GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph,
+                                    gx_error *err) GX_MUST_CHECK;
 
 /* Host seconds to launch a graph of `n_nodes` empty kernels in a chain, the median of
  * `repeats` launches to an idle device: the limit that a replay is held against. */

@@ -1,4 +1,5 @@
-/* gexec: runs an op graph on the CPU, by eager CUDA launches, or as a replayed CUDA graph. */
+/* gexec: runs an op graph on the CPU, by eager CUDA launches, or as a replayed CUDA
+ * graph. */
 #ifndef GEXEC_GEXEC_H
 #define GEXEC_GEXEC_H
 

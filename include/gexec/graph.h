@@ -55,17 +55,22 @@ typedef struct gx_load_options {
     const char *const *keep; /* tensors to keep readable as if named under `outputs` */
     size_t n_keep;
     bool keep_gradients; /* keep the gradient "NAME.grad" of every parameter NAME */
+    /* 0: as written. Else the rows that a step takes from the data, as for a last batch
+     * that is not full: the shapes of inputs have it in place of the batch dim.
+     * Parameters, state, other dims and counts of repeats keep what the written batch
+     * gives them, so that the program shares its state with the one of whole batches. */
+    int64_t batch_rows;
 } gx_load_options;
 
-/* Reads, checks and expands the model in `path`. `options` may be NULL: training, no sets.
- * On failure *graph is NULL, `err` holds the first mistake, and `diagnostics` (may be
- * NULL) all of them. The caller frees the graph. */
+/* Reads, checks and expands the model in `path`. `options` may be NULL: training, no
+ * sets. On failure *graph is NULL, `err` holds the first mistake, and `diagnostics` (may
+ * be NULL) all of them. The caller frees the graph. */
 GX_API gx_status gx_graph_load(const char *path, const gx_load_options *options,
                                gx_graph **graph, gx_diagnostics *diagnostics,
                                gx_error *err) GX_MUST_CHECK;
 
-/* The same from memory. `name` stands for the file in messages; `folder` is where relative
- * paths of the model start ("." when NULL). */
+/* The same from memory. `name` stands for the file in messages; `folder` is where
+ * relative paths of the model start ("." when NULL). */
 GX_API gx_status gx_graph_parse(const char *text, size_t length, const char *name,
                                 const char *folder, const gx_load_options *options,
                                 gx_graph **graph, gx_diagnostics *diagnostics,
@@ -84,8 +89,8 @@ typedef struct gx_field_text {
 typedef enum gx_role { GX_ROLE_INPUT, GX_ROLE_PARAM } gx_role;
 
 /* `precision` is "f32", "tf32" or "bf16"; strings are copied by all of these. */
-GX_API gx_status gx_graph_create(const char *name, const char *precision, gx_graph **graph,
-                                 gx_error *err) GX_MUST_CHECK;
+GX_API gx_status gx_graph_create(const char *name, const char *precision,
+                                 gx_graph **graph, gx_error *err) GX_MUST_CHECK;
 /* `init` is an initialiser as in YAML, such as "he_normal" or "normal: {std: 0.02}"; NULL
  * for zeros. */
 GX_API gx_status gx_graph_add_tensor(gx_graph *graph, gx_role role, const char *name,
@@ -106,7 +111,8 @@ GX_API gx_status gx_graph_add_output(gx_graph *graph, const char *name,
                                      gx_error *err) GX_MUST_CHECK;
 /* Checks and expands what was added, for `kind`. */
 GX_API gx_status gx_graph_finish(gx_graph *graph, gx_kind kind,
-                                 gx_diagnostics *diagnostics, gx_error *err) GX_MUST_CHECK;
+                                 gx_diagnostics *diagnostics,
+                                 gx_error *err) GX_MUST_CHECK;
 
 /* --- inspection; strings live as long as the graph --- */
 
@@ -125,6 +131,7 @@ typedef struct gx_value_info {
     int rank;
     int64_t dim[GX_MAX_RANK];
     bool is_output; /* named under `outputs`, or read by the caller of a finished graph */
+    bool trainable; /* a parameter, and not declared `trainable: false` */
     int line;       /* where it stands in the file; 0 when derived */
 } gx_value_info;
 
@@ -149,6 +156,8 @@ GX_API const char *gx_graph_precision(const gx_graph *graph);
 GX_API gx_kind gx_graph_kind(const gx_graph *graph);
 GX_API size_t gx_graph_value_count(const gx_graph *graph);
 GX_API gx_value_info gx_graph_value(const gx_graph *graph, size_t i);
+/* True when an op of the optimizer writes value i. */
+GX_API bool gx_graph_updates(const gx_graph *graph, size_t i);
 /* Index of a value by name, or -1. */
 GX_API ptrdiff_t gx_graph_find(const gx_graph *graph, const char *name);
 GX_API size_t gx_graph_node_count(const gx_graph *graph);
@@ -166,15 +175,16 @@ typedef struct gx_data_info {
 } gx_data_info;
 GX_API gx_data_info gx_graph_data(const gx_graph *graph);
 
-/* The scalars that each step writes to the log, in column order: the loss, scalar outputs,
- * metrics. i beyond the end gives NULL. */
+/* The scalars that each step writes to the log, in column order: the loss, scalar
+ * outputs, metrics. i beyond the end gives NULL. */
 GX_API const char *gx_graph_logged(const gx_graph *graph, size_t i);
 enum { GX_MAX_LOGGED = 6, GX_LOG_ROWS = 4096 };
 /* The learning rate that the optimizer starts with; 0 when there is none. */
 GX_API double gx_graph_rate(const gx_graph *graph);
 
-/* The graph as YAML that loads again to the same graph (every repeat, derived gradient and
- * optimizer step written out), or as a DOT digraph; the caller frees. NULL: out of memory. */
+/* The graph as YAML that loads again to the same graph (every repeat, derived gradient
+ * and optimizer step written out), or as a DOT digraph; the caller frees. NULL: out of
+ * memory. */
 GX_API char *gx_graph_yaml(const gx_graph *graph);
 GX_API char *gx_graph_dot(const gx_graph *graph);
 

@@ -46,8 +46,9 @@ GX_API bool gx_op_is_internal(const gx_op *op);
 GX_API bool gx_op_is_differentiable(const gx_op *op);
 /* Ends with a row whose name is NULL. */
 GX_API const gx_field *gx_op_fields(const gx_op *op);
-/* The names of the CUDA alternatives that cover this op, alone or in a group; i beyond the
- * end gives NULL. `pattern` gets a text such as "gemm + epilogue". Empty without CUDA. */
+/* The names of the CUDA alternatives that cover this op, alone or in a group; i beyond
+ * the end gives NULL. `pattern` gets a text such as "gemm + epilogue". Empty without
+ * CUDA. */
 GX_API const char *gx_op_alternative(const gx_op *op, size_t i, char *pattern,
                                      size_t pattern_size);
 

@@ -17,23 +17,23 @@ extern "C" {
 #endif
 
 /* code, text, exit status of the command line */
-#define GX_STATUS_LIST(X)                                                                \
-    X(GX_OK, "ok", 0)                                                                    \
-    X(GX_ERR_ARGUMENT, "bad argument", 2)                                                \
-    X(GX_ERR_MODEL, "the model is not valid", 2)                                         \
-    X(GX_ERR_SHAPE, "shapes or types do not fit", 2)                                     \
-    X(GX_ERR_LIMIT, "a limit was passed", 2)                                             \
-    X(GX_ERR_DATA, "data out of range", 2)                                               \
-    X(GX_ERR_READ, "a file could not be read", 2)                                        \
-    X(GX_ERR_STATE, "the call is not valid now", 2)                                      \
-    X(GX_ERR_NO_DEVICE, "no usable GPU", 3)                                              \
-    X(GX_ERR_UNSUPPORTED, "this machine or build lacks what is needed", 3)               \
-    X(GX_ERR_WRITE, "a file could not be written", 4)                                    \
-    X(GX_ERR_MEMORY, "out of host memory", 4)                                            \
-    X(GX_ERR_DEVICE_MEMORY, "out of device memory", 4)                                   \
-    X(GX_ERR_CUDA, "a CUDA call failed", 4)                                              \
-    X(GX_ERR_CUBLAS, "a cuBLASLt call failed", 4)                                        \
-    X(GX_ERR_CAPTURE, "the capture is not what the plan says", 4)                        \
+#define GX_STATUS_LIST(X)                                                  \
+    X(GX_OK, "ok", 0)                                                      \
+    X(GX_ERR_ARGUMENT, "bad argument", 2)                                  \
+    X(GX_ERR_MODEL, "the model is not valid", 2)                           \
+    X(GX_ERR_SHAPE, "shapes or types do not fit", 2)                       \
+    X(GX_ERR_LIMIT, "a limit was passed", 2)                               \
+    X(GX_ERR_DATA, "data out of range", 2)                                 \
+    X(GX_ERR_READ, "a file could not be read", 2)                          \
+    X(GX_ERR_STATE, "the call is not valid now", 2)                        \
+    X(GX_ERR_NO_DEVICE, "no usable GPU", 3)                                \
+    X(GX_ERR_UNSUPPORTED, "this machine or build lacks what is needed", 3) \
+    X(GX_ERR_WRITE, "a file could not be written", 4)                      \
+    X(GX_ERR_MEMORY, "out of host memory", 4)                              \
+    X(GX_ERR_DEVICE_MEMORY, "out of device memory", 4)                     \
+    X(GX_ERR_CUDA, "a CUDA call failed", 4)                                \
+    X(GX_ERR_CUBLAS, "a cuBLASLt call failed", 4)                          \
+    X(GX_ERR_CAPTURE, "the capture is not what the plan says", 4)          \
     X(GX_ERR_BROKEN, "the device failed earlier", 4)
 
 typedef enum gx_status {
@@ -70,21 +70,21 @@ GX_API gx_status gx_fail(gx_error *err, gx_status status, int native, const char
 /* Forgets an earlier failure. NULL is allowed. */
 GX_API void gx_error_clear(gx_error *err);
 
-/* Puts "prefix: " before the message that `err` holds, once; for the walk that knows which
- * op failed. Does nothing where err is NULL or holds no failure. */
+/* Puts "prefix: " before the message that `err` holds, once; for the walk that knows
+ * which op failed. Does nothing where err is NULL or holds no failure. */
 GX_API void gx_error_prefix(gx_error *err, const char *prefix);
 
-#define GX_FAIL(err, status, ...)                                                        \
+#define GX_FAIL(err, status, ...) \
     gx_fail((err), (status), 0, __FILE__, __LINE__, __VA_ARGS__)
-#define GX_FAIL_NATIVE(err, status, native, ...)                                         \
+#define GX_FAIL_NATIVE(err, status, native, ...) \
     gx_fail((err), (status), (native), __FILE__, __LINE__, __VA_ARGS__)
 
 /* Returns from the function on failure. Only where it owns nothing yet. */
-#define GX_TRY(call)                                                                     \
-    do {                                                                                 \
-        const gx_status gx_try_status_ = (call);                                         \
-        if (gx_try_status_ != GX_OK)                                                     \
-            return gx_try_status_;                                                       \
+#define GX_TRY(call)                             \
+    do {                                         \
+        const gx_status gx_try_status_ = (call); \
+        if (gx_try_status_ != GX_OK)             \
+            return gx_try_status_;               \
     } while (0)
 
 /* The first of two statuses that is a failure. */

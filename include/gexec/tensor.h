@@ -13,17 +13,17 @@ extern "C" {
 #endif
 
 /* type, name in YAML, bytes of an element */
-#define GX_DTYPE_LIST(X)                                                                 \
-    X(GX_F32, "f32", 4)                                                                  \
-    X(GX_BF16, "bf16", 2)                                                                \
-    X(GX_I32, "i32", 4)                                                                  \
+#define GX_DTYPE_LIST(X)  \
+    X(GX_F32, "f32", 4)   \
+    X(GX_BF16, "bf16", 2) \
+    X(GX_I32, "i32", 4)   \
     X(GX_F64, "f64", 8) /* host only: how the CPU device holds every tensor */
 
 typedef enum gx_dtype {
 #define GX_DTYPE_ENUM(type, name, bytes) type,
     GX_DTYPE_LIST(GX_DTYPE_ENUM)
 #undef GX_DTYPE_ENUM
-    GX_N_DTYPES
+        GX_N_DTYPES
 } gx_dtype;
 
 enum { GX_MAX_RANK = 8 };
@@ -58,8 +58,10 @@ GX_API double gx_round_to(gx_dtype dtype, double value);
 /* Reads a .npy file (versions 1 to 3, C or Fortran order, little-endian f2 f4 f8 i1 i4 i8
  * u1) into a new tensor in C order: floats as GX_F32 (f8 as GX_F64), integers as GX_I32;
  * an i8 that does not fit is GX_ERR_DATA. tensor->data is malloc'd and the caller's. */
-GX_API gx_status gx_npy_read(const char *path, gx_tensor *tensor, gx_error *err) GX_MUST_CHECK;
-/* Writes f4, f8 or i4 (bf16 as f4), through a temporary file that is renamed at the end. */
+GX_API gx_status gx_npy_read(const char *path, gx_tensor *tensor,
+                             gx_error *err) GX_MUST_CHECK;
+/* Writes f4, f8 or i4 (bf16 as f4), through a temporary file that is renamed at the end.
+ */
 GX_API gx_status gx_npy_write(const char *path, const gx_tensor *tensor,
                               gx_error *err) GX_MUST_CHECK;
 
