@@ -9,8 +9,6 @@
 #include "flags.h"
 #include "text_format.h"
 
-enum { MAX_FLAGS = 64 };
-
 static const gx_args defaults = {
     .gpu = -1,
     .seed = 1,
@@ -98,8 +96,9 @@ bool gx_stdout_finish(const gx_args *args)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
-    fprintf(stderr, "gexec %s: standard output could not be written: %s\n",
-            command_name(args) ? command_name(args) : "", strerror(errno));
+    fprintf(stderr, "gexec%s%s: standard output could not be written: %s\n",
+            command_name(args) ? " " : "", command_name(args) ? command_name(args) : "",
+            strerror(errno));
     return false;
 }
 
@@ -216,8 +215,26 @@ static bool parse_choice(gx_args *args, const gx_flag *flag, const char *text)
     return false;
 }
 
+/* A flag of one value stands once: which of two was meant, nobody can say. */
+static bool note_given(gx_args *args, const gx_flag *flag, const char *text)
+{
+    const size_t at = (size_t)(flag - gx_flag_at(0));
+
+    if (flag->kind == GX_FLAG_PAIR || flag->kind == GX_FLAG_PAIR_OR_BARE)
+        return true;
+    if (args->given[at]) {
+        gx_say_usage(args, "%s %s and %s %s: the flag may stand once", flag->name,
+                     args->given[at], flag->name, text);
+        return false;
+    }
+    args->given[at] = text;
+    return true;
+}
+
 static bool parse_value(gx_args *args, const gx_flag *flag, const char *text)
 {
+    if (!note_given(args, flag, text))
+        return false;
     switch (flag->kind) {
     case GX_FLAG_STRING:
         if (!*text) {
@@ -260,19 +277,20 @@ static const gx_flag *find_flag(const char *text, size_t length)
 
 static void say_unknown_flag(gx_args *args, const char *text, const gx_flag *other)
 {
-    const char *names[MAX_FLAGS + 1];
+    const char *names[GX_MAX_FLAGS + 1];
     const char *near;
     size_t n = 0;
 
-    for (size_t i = 0; gx_flag_at(i) && n < MAX_FLAGS; i++)
+    /* Without the dashes, which all flags share and which make none of them nearer. */
+    for (size_t i = 0; gx_flag_at(i) && n < GX_MAX_FLAGS; i++)
         if (gx_flag_at(i)->commands & args->command->bit)
-            names[n++] = gx_flag_at(i)->name;
+            names[n++] = gx_flag_at(i)->name + 2;
     names[n] = NULL;
-    near = gx_near_name(text, names);
+    near = gx_near_name(text + strspn(text, "-"), names);
     if (other)
         gx_say_usage(args, "%s is no flag of this command", other->name);
     else if (near)
-        gx_say_usage(args, "unknown flag '%s'; did you mean %s?", text, near);
+        gx_say_usage(args, "unknown flag '%s'; did you mean --%s?", text, near);
     else
         gx_say_usage(args, "unknown flag '%s'", text);
 }
@@ -308,11 +326,11 @@ static bool parse_flag(gx_args *args, int argc, char **argv, int *i)
 
 static bool find_command(gx_args *args, const char *name)
 {
-    const char *names[MAX_FLAGS + 1];
+    const char *names[GX_MAX_FLAGS + 1];
     const char *near;
     size_t n = 0;
 
-    for (; gx_command_at(n) && n < MAX_FLAGS; n++) {
+    for (; gx_command_at(n) && n < GX_MAX_FLAGS; n++) {
         names[n] = gx_command_at(n)->name;
         if (strcmp(name, names[n]) == 0) {
             args->command = gx_command_at(n);
@@ -364,6 +382,8 @@ static bool check_together(const gx_args *args)
         wrong = "--blocks and --steps or --epochs";
     else if (args->quiet && args->verbose)
         wrong = "--quiet and --verbose";
+    else if (args->blocks && (args->outs.n || args->loss_out || args->json))
+        wrong = "--blocks and --out, --loss-out or --json";
     if (wrong)
         gx_say_usage(args, "%s exclude each other", wrong);
     return !wrong;

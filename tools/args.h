@@ -19,6 +19,8 @@ enum {
     GX_EXIT_INTERRUPTED = 130
 };
 
+enum { GX_MAX_FLAGS = 64 };
+
 /* Values of "name=value" flags in the order given; name is NULL for a bare value. */
 typedef struct gx_pairs {
     gx_set *items;
@@ -46,6 +48,7 @@ typedef struct gx_args {
     char **text; /* copies that "name=value" was cut in */
     size_t n_text;
 
+    const char *given[GX_MAX_FLAGS]; /* by flag: its value, of what may stand once */
     bool help, quiet, verbose;
     gx_pairs sets, inputs, outs;
     const char *json; /* "-": standard output */
@@ -54,7 +57,7 @@ typedef struct gx_args {
     int64_t gpu;
     uint64_t seed;
     int64_t steps, epochs, steps_per_launch;
-    const char *plan, *force;
+    const char *plan, *force, *resume;
     int64_t lanes;
     int programmatic; /* gx_choice */
     int evaluate;     /* gx_eval_when */

@@ -18,6 +18,8 @@ static const double smaller_h = 1e-5 / 16;
 static const double relative = 1e-4;
 static const double of_rounding = 4e-15;
 
+enum { LEFT_OUT_SAMPLES = 32 };
+
 typedef struct probe {
     gx_check *check;
     const gx_snapshot *start;
@@ -85,6 +87,14 @@ static gx_status try_element(const probe *p, int64_t i, double gradient, double 
     return GX_OK;
 }
 
+static gx_tensor tensor_of(const gx_value_info *value)
+{
+    gx_tensor tensor = { .dtype = GX_F64, .rank = value->rank };
+
+    memcpy(tensor.dim, value->dim, sizeof tensor.dim);
+    return tensor;
+}
+
 static double largest_of(const gx_tensor *tensor)
 {
     double largest = 0;
@@ -94,14 +104,51 @@ static double largest_of(const gx_tensor *tensor)
     return largest;
 }
 
+gx_gradient_kind gx_check_gradient_kind(const gx_check *check, size_t value)
+{
+    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+    const gx_value_info info = gx_graph_value(graph, value);
+    const gx_tensor shape = tensor_of(&info);
+    char name[256];
+    ptrdiff_t at;
+
+    if (!info.trainable || gx_count(&shape) == 0 || !gx_graph_logged(graph, 0))
+        return GX_GRADIENT_NONE;
+    if (gx_is_left_out(graph, value))
+        return GX_GRADIENT_ZERO;
+    snprintf(name, sizeof name, "%s.grad", info.name);
+    at = gx_graph_find(graph, name);
+    if (at >= 0 && gx_graph_value(graph, (size_t)at).is_output)
+        return GX_GRADIENT_NAMED;
+    return gx_graph_updates(graph, value) ? GX_GRADIENT_UNNAMED : GX_GRADIENT_NONE;
+}
+
+size_t gx_check_count_gradients(const gx_check *check)
+{
+    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+    size_t n = 0;
+
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_gradient_kind kind = gx_check_gradient_kind(check, i);
+
+        n += kind == GX_GRADIENT_NAMED || kind == GX_GRADIENT_ZERO;
+    }
+    return n;
+}
+
 static gx_status try_parameter(gx_check *check, const gx_snapshot *start,
                                const gx_value_info *parameter, const gx_tensor *gradient,
-                               uint64_t *random, gx_error *err)
+                               bool left_out, uint64_t *random, gx_error *err)
 {
     gx_gradient_row *grown =
         realloc(check->gradients, (check->n_gradients + 1) * sizeof *grown);
     const int64_t n = gx_count(gradient);
-    const int64_t samples = check->args->samples < n ? check->args->samples : n;
+    /* That nothing depends on a parameter is told by no few elements: a relu hides some.
+     */
+    const int64_t wanted = left_out && check->args->samples < LEFT_OUT_SAMPLES
+                               ? LEFT_OUT_SAMPLES
+                               : check->args->samples;
+    const int64_t samples = wanted < n ? wanted : n;
     const double largest = largest_of(gradient);
     gx_tensor values;
     gx_status st = GX_OK;
@@ -110,7 +157,7 @@ static gx_status try_parameter(gx_check *check, const gx_snapshot *start,
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     check->gradients = grown;
     gx_gradient_row *const row = &check->gradients[check->n_gradients++];
-    *row = (gx_gradient_row){ .parameter = *parameter, .ok = true };
+    *row = (gx_gradient_row){ .parameter = *parameter, .left_out = left_out, .ok = true };
     values = *gradient;
     GX_TRY(gx_host_tensor_alloc(&values, err));
     st = gx_state_restore(check->exact.state, start, err);
@@ -127,6 +174,9 @@ static gx_status try_parameter(gx_check *check, const gx_snapshot *start,
         st = try_element(&p, i, gx_host_tensor_at(gradient, i), largest, row, err);
     }
     free(values.data);
+    row->complete = row->n_elements == samples;
+    if (row->n_elements == 0) /* interrupted before the first: nothing can be said */
+        check->n_gradients--;
     return st;
 }
 
@@ -138,19 +188,21 @@ static gx_status read_gradient(gx_check *check, const gx_snapshot *start,
     const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
     char name[256];
     gx_value_info value;
-    ptrdiff_t at;
 
-    gradient->data = NULL;
     snprintf(name, sizeof name, "%s.grad", parameter->name);
-    at = gx_graph_find(graph, name);
-    if (at < 0)
-        return GX_OK;
-    value = gx_graph_value(graph, (size_t)at);
-    if (!value.is_output)
-        return GX_OK;
+    value = gx_graph_value(graph, (size_t)gx_graph_find(graph, name));
     GX_TRY(gx_state_restore(check->exact.state, start, err));
     GX_TRY(gx_exec_run(check->reference, GX_MODE_CPU, 1, err));
     return gx_host_tensor_read(check->reference, &value, GX_F64, gradient, err);
+}
+
+static gx_status zero_gradient(const gx_value_info *parameter, gx_tensor *gradient,
+                               gx_error *err)
+{
+    *gradient = tensor_of(parameter);
+    GX_TRY(gx_host_tensor_alloc(gradient, err));
+    memset(gradient->data, 0, (size_t)gx_count(gradient) * sizeof(double));
+    return GX_OK;
 }
 
 gx_status gx_check_gradients(gx_check *check, gx_error *err)
@@ -160,23 +212,26 @@ gx_status gx_check_gradients(gx_check *check, gx_error *err)
     gx_snapshot *start = NULL;
     gx_status st;
 
-    if (check->args->samples == 0 || !gx_graph_logged(graph, 0))
+    if (check->args->samples == 0 || gx_interrupted() ||
+        gx_check_count_gradients(check) == 0)
         return GX_OK;
-    gx_interrupt_watch();
     GX_TRY(gx_state_save(check->exact.state, &start, err));
     st = GX_OK;
     for (size_t i = 0; i < gx_graph_value_count(graph) && st == GX_OK; i++) {
         const gx_value_info value = gx_graph_value(graph, i);
-        gx_tensor gradient;
+        const gx_gradient_kind kind = gx_check_gradient_kind(check, i);
+        gx_tensor gradient = { 0 };
 
-        if (value.kind != GX_VALUE_PARAM || gx_interrupted())
+        if ((kind != GX_GRADIENT_NAMED && kind != GX_GRADIENT_ZERO) || gx_interrupted())
             continue;
-        st = read_gradient(check, start, &value, &gradient, err);
-        if (st == GX_OK && gradient.data)
-            st = try_parameter(check, start, &value, &gradient, &random, err);
+        st = kind == GX_GRADIENT_ZERO
+                 ? zero_gradient(&value, &gradient, err)
+                 : read_gradient(check, start, &value, &gradient, err);
+        if (st == GX_OK)
+            st = try_parameter(check, start, &value, &gradient, kind == GX_GRADIENT_ZERO,
+                               &random, err);
         free(gradient.data);
     }
-    check->interrupted = gx_interrupted();
     gx_snapshot_free(start);
     return st;
 }

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "host_tensor.h"
+#include "interrupt.h"
 
 /* How far a whole step may be from the exact one, as a share of the reference's norm. A
  * chain of tens of ops adds roundings of 2^-24 (f32), 2^-11 (products of tf32 operands)
@@ -158,7 +159,7 @@ static gx_status compare_all(gx_check *check, gx_exec *exec, const char *program
 {
     const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
 
-    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+    for (size_t i = 0; i < gx_graph_value_count(graph) && !gx_interrupted(); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
 
         if (is_compared(&value))
@@ -179,6 +180,21 @@ static gx_status open_session(gx_session *session, const gx_args *args, bool exa
                            device, mode, err));
     GX_TRY(gx_session_open(session, err));
     return gx_session_exec(session, GX_PROGRAM_TRAIN, false, exec, err);
+}
+
+/* Comparisons that are ahead. */
+static size_t count_planned(const gx_check *check, bool with_device)
+{
+    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+    size_t n = 0;
+
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+
+        n += is_compared(&value);
+    }
+    return n * (with_device ? 3 : 1) +
+           (check->args->samples ? gx_check_count_gradients(check) : 0);
 }
 
 static gx_status step(gx_exec *exec, gx_mode mode, gx_error *err)
@@ -221,6 +237,7 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
                         &rounded, err));
     GX_TRY(open_session(&check->exact, check->args, true, GX_CPU, GX_MODE_CPU,
                         &check->reference, err));
+    check->n_planned = count_planned(check, device != GX_CPU);
     GX_TRY(copy_state(check, err));
     GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], check->reference,
                        err));
@@ -230,7 +247,7 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
         st = step(check->reference, GX_MODE_CPU, err);
     if (st == GX_OK)
         st = compare_all(check, rounded, "cpu", err);
-    if (st == GX_OK && device != GX_CPU)
+    if (st == GX_OK && device != GX_CPU && !gx_interrupted())
         st = check_device(check, rounded, device, err);
     /* The differences start where this step did. */
     if (st == GX_OK)

@@ -10,14 +10,21 @@ static const gx_command commands[] = {
       "Without data it runs --steps N steps: 100 when it trains, else 1. The result is "
       "on\n"
       "standard output, progress and remarks on standard error. An interrupt (Ctrl-C)\n"
-      "stops after the launches under way, reports what was done, and exits with 130.\n",
-      "gexec run graphs/examples/digits_mlp.yaml --epochs 10 --json result.json",
+      "stops after the launches under way, reports what was done, and exits with 130.\n"
+      "`--out DIR` saves parameters and state; `--resume DIR` goes on from there, to "
+      "the\n"
+      "same bits as one run through, given the same --seed.\n",
+      "gexec run graphs/examples/digits_mlp.yaml --epochs 10 --json result.json --out "
+      "saved\n"
+      "  gexec run graphs/examples/digits_mlp.yaml --epochs 10 --resume saved",
       GX_CMD_RUN, gx_cmd_run },
     { "compare", "MODEL",
       "Eager launches against one graph replay, on a GPU: times, costs, and the bits",
       "Eager and graph run in alternating blocks in one process, from one saved state, "
       "in\n"
-      "random order, under one rule of synchronization. Exits with 1 when bits differ.\n",
+      "random order, under one rule of synchronization. Exits with 1 when bits differ: "
+      "no\n"
+      "difference is allowed.\n",
       "gexec compare graphs/examples/mnist_mlp.yaml --pairs 25 --json compare.json",
       GX_CMD_COMPARE, gx_cmd_compare },
     { "check", "MODEL",
@@ -27,7 +34,11 @@ static const gx_command commands[] = {
       "of eager and graph on a GPU, is held against the same step in exact doubles; "
       "that\n"
       "step's gradients are held against central differences of the loss. Exits with 1\n"
-      "when something is out of tolerance.\n",
+      "when something is out of tolerance. What is allowed of a tensor is a share of "
+      "the\n"
+      "root of its sum of squares, by precision; a parameter is allowed twice the rate\n"
+      "besides for the few elements whose gradient is so near 0 that rounding turns its\n"
+      "sign, which is all that a first step of AdamW goes by.\n",
       "gexec check graphs/examples/deep_narrow.yaml --set width=64 --samples 8",
       GX_CMD_CHECK, gx_cmd_check },
     { "plan", "MODEL",

@@ -40,8 +40,10 @@ static const gx_flag flags[] = {
       evaluations, GX_CMD_RUN, "when the held-out rows are gone through" },
     { "--seed", NULL, "N", GX_FLAG_SEED, AT(seed), NO_RANGE, STEPS,
       "of initial values, generated inputs and the shuffle (default 1)" },
+    { "--resume", NULL, "DIR", GX_FLAG_STRING, AT(resume), NO_RANGE, GX_CMD_RUN,
+      "go on from what --out DIR wrote: parameters, state, plans" },
     { "--out", NULL, "DIR|NAME=F.npy", GX_FLAG_PAIR_OR_BARE, AT(outs), NO_RANGE,
-      GX_CMD_RUN, "write parameters and outputs into DIR, or one tensor" },
+      GX_CMD_RUN, "write parameters, state, outputs and plans to DIR, or one tensor" },
     { "--loss-out", NULL, "F.npy", GX_FLAG_STRING, AT(loss_out), NO_RANGE, GX_CMD_RUN,
       "write the loss of every step (f8)" },
     { "--blocks", NULL, NULL, SWITCH(blocks), NO_RANGE, GX_CMD_RUN,
@@ -82,6 +84,8 @@ static const gx_flag flags[] = {
     { "--verbose", "-v", NULL, SWITCH(verbose), NO_RANGE, ANY, "say more" },
     { "--help", "-h", NULL, SWITCH(help), NO_RANGE, ANY, "this text" },
 };
+
+_Static_assert(sizeof flags / sizeof flags[0] <= GX_MAX_FLAGS, "gx_args.given");
 
 const gx_flag *gx_flag_at(size_t i)
 {

@@ -248,6 +248,14 @@ void gx_json_reals(gx_json *json, const char *key, const double *values, size_t 
     put_text(json, "]");
 }
 
+void gx_json_shape(gx_json *json, const char *key, int rank, const int64_t *dim)
+{
+    gx_json_array(json, key);
+    for (int i = 0; i < rank; i++)
+        gx_json_integer(json, NULL, dim[i]);
+    gx_json_end(json);
+}
+
 static gx_status complete(const gx_json *json, gx_error *err)
 {
     if (!json || json->failed || !json->bytes)

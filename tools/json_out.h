@@ -27,6 +27,7 @@ void gx_json_figure(gx_json *json, const char *key, double value);
 void gx_json_integer(gx_json *json, const char *key, int64_t value);
 void gx_json_bool(gx_json *json, const char *key, bool value);
 void gx_json_reals(gx_json *json, const char *key, const double *values, size_t n);
+void gx_json_shape(gx_json *json, const char *key, int rank, const int64_t *dim);
 
 /* Writes the document to `path` through a temporary file, or to standard output for "-".
  */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "args.h"
+#include "destinations.h"
 
 int main(int argc, char **argv)
 {
@@ -18,7 +19,8 @@ int main(int argc, char **argv)
     else if (args.help)
         gx_command_help_print(stdout, args.command);
     else
-        exit_status = args.command->run(&args);
+        exit_status =
+            gx_destinations_check(&args) ? args.command->run(&args) : GX_EXIT_USAGE;
     if (!gx_stdout_finish(&args) && exit_status == GX_EXIT_OK)
         exit_status = GX_EXIT_FAILED;
 done:

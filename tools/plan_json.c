@@ -2,14 +2,6 @@
 #include "plan_report.h"
 #include "run_report.h"
 
-static void put_shape(gx_json *json, const gx_value_info *value)
-{
-    gx_json_array(json, "shape");
-    for (int i = 0; i < value->rank; i++)
-        gx_json_integer(json, NULL, value->dim[i]);
-    gx_json_end(json);
-}
-
 static void put_graph(gx_json *json, const gx_graph *graph)
 {
     double parse_s, check_s;
@@ -26,7 +18,7 @@ static void put_graph(gx_json *json, const gx_graph *graph)
         gx_json_text(json, "name", value.name);
         gx_json_text(json, "kind", gx_value_kind_name(value.kind));
         gx_json_text(json, "dtype", gx_dtype_name(value.dtype));
-        put_shape(json, &value);
+        gx_json_shape(json, "shape", value.rank, value.dim);
         gx_json_bool(json, "kept", value.is_output);
         gx_json_integer(json, "line", value.line);
         gx_json_end(json);

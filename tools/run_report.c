@@ -28,6 +28,9 @@ static void print_history(const gx_run *run, FILE *out)
                       history->rows + (history->n_rows - 1) * n_columns);
         fputc('\n', out);
     }
+    if (history->not_finite_from)
+        fprintf(out, "  the loss is not finite from step %lld on\n",
+                (long long)history->not_finite_from);
     if (history->n_evaluations) {
         const gx_evaluation *const last =
             &history->evaluations[history->n_evaluations - 1];
@@ -203,7 +206,7 @@ static gx_status put_outputs(gx_json *json, gx_run *run, gx_error *err)
         gx_json_object(json, NULL);
         gx_json_text(json, "name", value.name);
         gx_json_text(json, "dtype", gx_dtype_name(value.dtype));
-        gx_json_text(json, "shape", gx_words_shape(value.rank, value.dim).text);
+        gx_json_shape(json, "shape", value.rank, value.dim);
         gx_json_real(json, "mean", summary.mean);
         gx_json_real(json, "least", summary.least);
         gx_json_real(json, "most", summary.most);
@@ -259,6 +262,10 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
     gx_json_integer(json, "epochs", history->epochs);
     gx_json_integer(json, "steps_per_launch", session->args->steps_per_launch);
     gx_json_bool(json, "interrupted", history->interrupted);
+    if (history->not_finite_from)
+        gx_json_integer(json, "loss_not_finite_from", history->not_finite_from);
+    else
+        gx_json_text(json, "loss_not_finite_from", NULL);
     gx_json_environment(json, "environment", session);
     put_stats(json, run);
     put_evaluations(json, history);

@@ -18,6 +18,10 @@ typedef struct gx_run {
 gx_status gx_run_print(gx_run *run, FILE *out, gx_error *err) GX_MUST_CHECK;
 gx_status gx_run_write_json(gx_run *run, gx_error *err) GX_MUST_CHECK;
 
+/* Prints the report and writes what the flags ask for, each whatever became of the
+ * others. What fails is said; the exit status of the first failure, or GX_EXIT_OK. */
+int gx_run_deliver(gx_run *run);
+
 /* Obeys lines from `in` until `quit` or the end: each is answered by one line of JSON.
  *   time N    runs N steps as one timed block
  *   losses N  the loss of the last N steps

@@ -148,17 +148,42 @@ static gx_status obey(gx_run *run, const gx_snapshot *start, const char *line, b
     return answer_error("expected `time N`, `losses N`, `reset` or `quit`", err);
 }
 
+/* The next line, without its end, as far as there is room; false at the end of `in`. */
+static bool next_line(FILE *in, char *line, bool *too_long)
+{
+    size_t n = 0;
+    int c = getc(in);
+
+    *too_long = false;
+    if (c == EOF)
+        return false;
+    for (; c != EOF && c != '\n'; c = getc(in)) {
+        if (n + 1 < LINE_SIZE)
+            line[n++] = (char)c;
+        else
+            *too_long = true;
+    }
+    line[n] = '\0';
+    return true;
+}
+
 gx_status gx_run_serve(gx_run *run, FILE *in, gx_error *err)
 {
     gx_snapshot *start = NULL;
     char line[LINE_SIZE];
-    bool quit = false;
+    bool quit = false, too_long;
     gx_status st;
 
     GX_TRY(gx_state_save(run->session.state, &start, err));
     st = answer_ready(run, err);
-    while (st == GX_OK && !quit && fgets(line, sizeof line, in))
-        st = obey(run, start, line, &quit, err);
+    while (st == GX_OK && !quit && next_line(in, line, &too_long)) {
+        if (too_long)
+            st = answer_error("the line is too long: expected `time N`, `losses N`, "
+                              "`reset` or `quit`",
+                              err);
+        else
+            st = obey(run, start, line, &quit, err);
+    }
     gx_snapshot_free(start);
     return st;
 }

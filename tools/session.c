@@ -7,6 +7,7 @@
 
 #include "figures.h"
 #include "host_tensor.h"
+#include "saved_state.h"
 
 const char *const gx_cuda_variables[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
                                           "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
@@ -96,7 +97,6 @@ static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t row
     gx_set *sets = malloc((args->sets.n + 1) * sizeof *sets);
     const char **keep = malloc((args->outs.n + 1) * sizeof *keep);
     gx_diagnostics *diagnostics = gx_diagnostics_create();
-    const gx_words batch = gx_words_count(rows);
     size_t n_sets = 0;
     size_t n_keep = 0;
     gx_status st;
@@ -107,23 +107,21 @@ static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t row
         goto done;
     }
     for (size_t i = 0; i < args->sets.n; i++)
-        if (rows <= 0 || strcmp(args->sets.items[i].name, session->data.batch_dim) != 0)
-            sets[n_sets++] = args->sets.items[i];
-    if (rows > 0)
-        sets[n_sets++] = (gx_set){ session->data.batch_dim, batch.text };
+        sets[n_sets++] = args->sets.items[i];
     /* What --out names must be readable; evaluation may lack it. */
     for (size_t i = 0; i < args->outs.n && kind == GX_TRAIN; i++)
         if (args->outs.items[i].name)
             keep[n_keep++] = args->outs.items[i].name;
-    st = gx_graph_load(
-        args->names[0],
-        &(gx_load_options){ .kind = kind,
-                            .sets = sets,
-                            .n_sets = n_sets,
-                            .keep = keep,
-                            .n_keep = n_keep,
-                            .keep_gradients = session->needs.keep_gradients },
-        graph, diagnostics, err);
+    st =
+        gx_graph_load(args->names[0],
+                      &(gx_load_options){ .kind = kind,
+                                          .sets = sets,
+                                          .n_sets = n_sets,
+                                          .keep = keep,
+                                          .n_keep = n_keep,
+                                          .keep_gradients = session->needs.keep_gradients,
+                                          .batch_rows = rows },
+                      graph, diagnostics, err);
     if (st != GX_OK && loud && gx_diagnostics_count(diagnostics) > 0) {
         char *text = gx_diagnostics_text(diagnostics);
 
@@ -234,6 +232,11 @@ static gx_status read_inputs(gx_session *session, gx_error *err)
     for (size_t i = 0; i < pairs->n; i++) {
         GX_TRY(check_input_name(session, pairs->items[i].name, err));
         GX_TRY(gx_npy_read(pairs->items[i].value, &session->inputs[i], err));
+        if (gx_counter_check(session->graph[GX_PROGRAM_TRAIN], pairs->items[i].name,
+                             &session->inputs[i], err) != GX_OK) {
+            gx_error_prefix(err, pairs->items[i].value);
+            return err->status;
+        }
     }
     return GX_OK;
 }
@@ -302,6 +305,18 @@ static gx_status write_given(const gx_session *session, const gx_graph *graph,
     return GX_OK;
 }
 
+gx_status gx_session_write_state(gx_session *session, const gx_value_info *value,
+                                 const gx_tensor *host, gx_error *err)
+{
+    gx_tensor tensor;
+    gx_status st;
+
+    GX_TRY(convert(host, value->dtype, &tensor, err));
+    st = gx_state_write(session->state, value->name, &tensor, err);
+    free(tensor.data);
+    return st;
+}
+
 gx_status gx_session_write_inputs(const gx_session *session, const gx_graph *graph,
                                   gx_exec *exec, gx_error *err)
 {
@@ -322,6 +337,7 @@ gx_status gx_session_open(gx_session *session, gx_error *err)
                                                 .seed = session->args->seed,
                                                 .exact = session->needs.exact },
                            &session->state, err));
+    GX_TRY(gx_saved_read(session, err));
     GX_TRY(write_given(session, session->graph[GX_PROGRAM_TRAIN], NULL, err));
     session->state_s = gx_clock() - start;
     return GX_OK;
@@ -346,11 +362,17 @@ gx_plan_options gx_session_plan_options(const gx_session *session)
     return options;
 }
 
-/* Each program has a plan of its own, and so a file of its own beside --plan's. */
-static gx_status make_plan(gx_session *session, gx_program program, gx_error *err)
+const char *gx_program_ending(gx_program program)
 {
     static const char *const endings[GX_N_PROGRAMS] = { "", ".short", ".eval",
                                                         ".eval-short" };
+
+    return endings[program];
+}
+
+/* Each program has a plan of its own, and so a file of its own beside --plan's. */
+static gx_status make_plan(gx_session *session, gx_program program, gx_error *err)
+{
     gx_plan_options options = gx_session_plan_options(session);
     char *file = NULL;
     gx_status st;
@@ -361,7 +383,10 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
         file = malloc(size);
         if (!file)
             return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-        snprintf(file, size, "%s%s", options.pin_file, endings[program]);
+        snprintf(file, size, "%s%s", options.pin_file, gx_program_ending(program));
+        options.pin_file = file;
+    } else if (!session->needs.no_pin) {
+        GX_TRY(gx_saved_plan(session, program, &file, err));
         options.pin_file = file;
     }
     st = gx_plan_create(session->graph[program], &options, &session->plan[program], err);
@@ -411,6 +436,12 @@ bool gx_graph_trains(const gx_graph *graph)
         if (gx_graph_node(graph, i).phase == GX_PHASE_OPTIMIZER)
             return true;
     return false;
+}
+
+bool gx_is_left_out(const gx_graph *graph, size_t i)
+{
+    return gx_graph_value(graph, i).trainable && gx_graph_trains(graph) &&
+           !gx_graph_updates(graph, i);
 }
 
 gx_words gx_session_place(const gx_session *session)

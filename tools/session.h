@@ -71,6 +71,15 @@ gx_status gx_session_write_inputs(const gx_session *session, const gx_graph *gra
 /* Variables of the environment that change what CUDA does; ends with NULL. */
 extern const char *const gx_cuda_variables[];
 
+/* Writes `host` to a persistent tensor; integers may stand for reals. */
+gx_status gx_session_write_state(gx_session *session, const gx_value_info *value,
+                                 const gx_tensor *host, gx_error *err) GX_MUST_CHECK;
+/* What stands behind the name of a plan file for each program: "", ".short", ... */
+const char *gx_program_ending(gx_program program);
+/* True when the graph trains, and value i is a trainable parameter that nothing updates.
+ */
+bool gx_is_left_out(const gx_graph *graph, size_t i);
+
 /* True when a step changes parameters or state of the model's own. */
 bool gx_graph_trains(const gx_graph *graph);
 /* "cpu", "eager", "graph". */

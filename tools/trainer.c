@@ -2,6 +2,7 @@
 #include "trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,23 @@ static gx_status grow(gx_history *history, int64_t n, gx_error *err)
     return GX_OK;
 }
 
+/* Looks for the first loss that is no number, in the rows from `first` on, and says so.
+ */
+static void note_not_finite(trainer *t, int64_t first)
+{
+    gx_history *const history = t->history;
+    char line[80];
+
+    for (int64_t i = first; i < history->n_rows && !history->not_finite_from; i++)
+        if (!isfinite(history->rows[i * (int64_t)history->n_columns])) {
+            history->not_finite_from = i + 1;
+            snprintf(line, sizeof line,
+                     "gexec run: the loss is not finite from step %lld on",
+                     (long long)history->not_finite_from);
+            gx_progress_note(&t->progress, line);
+        }
+}
+
 /* Takes the log's last n rows over before later steps write over them. */
 static gx_status fetch_log(trainer *t, gx_exec *exec, int64_t n, gx_error *err)
 {
@@ -51,6 +69,7 @@ static gx_status fetch_log(trainer *t, gx_exec *exec, int64_t n, gx_error *err)
     GX_TRY(gx_exec_log(
         exec, n, history->rows + history->n_rows * (int64_t)history->n_columns, err));
     history->n_rows += n;
+    note_not_finite(t, history->n_rows - n);
     return GX_OK;
 }
 
@@ -248,12 +267,29 @@ static gx_status steps(trainer *t, gx_error *err)
     return GX_OK;
 }
 
+/* Where in the epoch the state stands: 0, or what --resume or --in gave. */
+static gx_status find_row(trainer *t, gx_error *err)
+{
+    int32_t sample = 0;
+    gx_tensor counter = { .dtype = GX_I32, .rank = 1, .dim = { 1 }, .data = &sample };
+
+    if (t->data.n_train <= 0)
+        return GX_OK;
+    GX_TRY(gx_state_read(t->session->state, "gexec.sample", &counter, err));
+    if (sample < 0 || sample >= t->data.n_train)
+        return GX_FAIL(err, GX_ERR_DATA,
+                       "gexec.sample is %d: expected a training row, 0 to %lld", sample,
+                       (long long)t->data.n_train - 1);
+    t->row = sample;
+    return GX_OK;
+}
+
 /* How many steps there are to do. */
 static gx_status set_goal(trainer *t, gx_error *err)
 {
     const gx_args *const args = t->session->args;
     const gx_data_info *const data = &t->data;
-    int64_t per_epoch, epochs;
+    int64_t per_epoch, epochs, done;
 
     if (data->n_train <= 0) {
         if (args->epochs > 0)
@@ -275,10 +311,13 @@ static gx_status set_goal(trainer *t, gx_error *err)
             "drops the last batch",
             (long long)data->n_train, (long long)data->batch);
     epochs = args->epochs > 0 ? args->epochs : data->epochs > 0 ? data->epochs : 1;
+    /* An epoch under way counts as the first, and what was done of it is not done again.
+     */
+    done = (t->row + data->batch - 1) / data->batch;
     if (args->steps > 0)
-        epochs = (args->steps + per_epoch - 1) / per_epoch;
+        epochs = (done + args->steps + per_epoch - 1) / per_epoch;
     t->history->n_epochs = epochs;
-    t->history->n_steps = args->steps > 0 ? args->steps : epochs * per_epoch;
+    t->history->n_steps = args->steps > 0 ? args->steps : epochs * per_epoch - done;
     return GX_OK;
 }
 
@@ -294,6 +333,7 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
     for (int i = GX_PROGRAM_EVAL; i <= GX_PROGRAM_EVAL_SHORT; i++)
         if (session->graph[i])
             history->n_held_columns = read_names(session->graph[i], history->held_names);
+    GX_TRY(find_row(&t, err));
     GX_TRY(set_goal(&t, err));
     gx_interrupt_watch();
     gx_progress_begin(&t.progress, session->args->quiet);

@@ -25,6 +25,7 @@ typedef struct gx_history {
     int64_t n_steps, n_epochs; /* that were asked for; epochs 0: none */
     double train_s, evaluate_s;
     bool interrupted;
+    int64_t not_finite_from; /* the first step whose loss is NaN or infinite; 0: none */
     gx_exec *last; /* what ran last, and so holds the outputs; NULL: nothing ran */
     gx_program last_program;
 } gx_history;

@@ -11,6 +11,10 @@ json "$work/out"
 run 0 check "$examples/inference.yaml" --device cpu
 out '^No gradient is derived'
 run 0 check "$digits" --device cpu --set hidden=8 --samples 0
+out '^No gradient is held against differences: --samples 0$'
+! grep -q 'No gradient is derived' "$work/out" || fail "gradients are derived"
+run 0 check --help
+out '^when something is out of tolerance. What is allowed'
 
 # A backward pass that forgets the activation is found by the differences.
 cp "$examples"/*.npy "$work"
@@ -23,6 +27,21 @@ out '^FAILED: [0-9]+ of [0-9]+ comparisons'
 out '^  b1 .*FAILED$'
 json "$work/wrong.json"
 grep -q '"passed": false' "$work/wrong.json" || fail "the JSON does not say that it failed"
+
+# So is a gradient whose name is misspelt, which leaves its parameter as it is.
+sed -e 's/dbias: b1.grad/dbias: b1.grd/' -e '/name: b1_update/d' "$work/right.yaml" >"$work/left.yaml"
+run 1 check "$work/left.yaml" --device cpu -q --set hidden=16 --json "$work/left.json"
+out '^  b1 .*FAILED$'
+out '^  b1: no optimizer op updates it; the loss depends on it'
+grep -A 1 '"parameter": "b1"' "$work/left.json" | grep -q '"updated": false' || fail "the JSON does not tell"
+sed 's/b1: {shape: \[hidden\]}/b1: {shape: [hidden], trainable: false}/' "$work/left.yaml" >"$work/frozen.yaml"
+run 0 check "$work/frozen.yaml" --device cpu -q --set hidden=16
+# One that the loss does not depend on passes, and one under another name is not held back.
+sed -e 's/^  b2: .*/&\n  spare: {shape: [3]}/' "$work/right.yaml" >"$work/spare.yaml"
+run 0 check "$work/spare.yaml" --device cpu -q --set hidden=16
+sed 's/b1\.grad/b1.slope/' "$work/right.yaml" >"$work/other.yaml"
+run 0 check "$work/other.yaml" --device cpu -q --set hidden=16
+out '^  b1: there is no b1.grad, so its gradient is not checked$'
 
 # NaN passes nothing.
 cat >"$work/nan.yaml" <<'END'

@@ -19,4 +19,27 @@ out '^mnist-mlp: interrupted after [0-9]+ of 10000000 steps'
 json "$work/a.json"
 grep -q '"interrupted": true' "$work/a.json" || fail "the JSON does not say interrupted"
 [ -s "$work/params/w1.npy" ] || fail "the parameters were not written"
+
+# An interrupted check claims nothing.
+"$gexec" check "$examples/mnist_mlp.yaml" --device cpu --samples 1000000 --json "$work/b.json" \
+    >"$work/out" 2>"$work/err" &
+pid=$!
+# Once it catches SIGINT, which is bit 1 of the mask.
+for _ in $(seq 200); do
+    mask=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$pid/status 2>/dev/null)
+    [ $((0x${mask:-0} & 2)) = 2 ] && break
+    sleep 0.02
+done
+sleep 0.3
+kill -INT $pid
+status=0
+wait $pid || status=$?
+last='an interrupted check'
+[ $status = 130 ] || fail "an interrupted check exits with $status"
+out '^Interrupted after [0-9]+ of [0-9]+ comparisons; 0 out of tolerance'
+! grep -qE 'All .* within|No gradient is derived' "$work/out" || fail "it claims success"
+! grep -qE '^  [a-z0-9]+ +0 .*ok$' "$work/out" || fail "a parameter without a difference is ok"
+json "$work/b.json"
+grep -q '"passed": null' "$work/b.json" || fail "the JSON claims a verdict"
+grep -q '"interrupted": true' "$work/b.json" || fail "the JSON does not say interrupted"
 finish

@@ -63,11 +63,41 @@ run 0 run "$examples/inference.yaml" --device cpu -q --lanes 2
 run 0 run "$examples/inference.yaml" --device cpu --lanes 2
 err 'change nothing on the CPU'
 
-# What cannot be written: status 4, and nothing left of it.
-mkdir "$work/empty"
-run 4 run "$examples/inference.yaml" --device cpu -q --json "$work/nowhere/a.json"
-err 'nowhere/a.json: No such file or directory'
-run 4 run "$examples/inference.yaml" --device cpu -q --out y="$work/nowhere/y.npy"
+# What cannot be written is found before the first step: status 2, and nothing is done.
+for arguments in "--json $work/nowhere/f" "--loss-out $work/nowhere/f" \
+    "--out w1=$work/nowhere/f" "--out $work/nowhere/f"; do
+    run 2 run "$digits" --device cpu $arguments
+    out_is_empty
+    err "^gexec run: $arguments: the folder $work/nowhere/?: No such file or directory\$"
+    [ "$(wc -l <"$work/err")" = 2 ] || fail "$last: steps were done"
+done
+run 2 run "$digits" --device cpu --json "$work"
+err ': this is a folder; expected a file$'
+run 2 run "$digits" --device cpu --out "$work/first/w1.npy"
+err 'w1.npy is no folder$'
+run 2 check "$digits" --device cpu --json "$work/nowhere/a.json"
+err '^gexec check: --json '
+run 2 run "$examples/inference.yaml" --device cpu --out y="$work/a.npy" --out w1="$work/a.npy"
+err '^gexec run: --out y=.*a.npy and --out w1=.*a.npy are one file$'
+run 2 run "$examples/inference.yaml" --device cpu --out y="$work/a.npy" --json "$work/./a.npy"
+err 'are one file$'
+
+# What fails only then: status 4, everything else is delivered, and nothing is left of it.
+mkdir "$work/empty" "$work/late"
+(ulimit -f 64; trap '' XFSZ
+ "$gexec" run "$digits" --device cpu -q --epochs 1 --out w1="$work/empty/w1.npy" \
+     --out b1="$work/late/b1.npy" --out "$work/late/all" --loss-out "$work/late/loss.npy" \
+     --json "$work/late/a.json" >"$work/out" 2>"$work/err")
+status=$?
+last='a run whose parameters have no room'
+[ $status = 4 ] || fail "$last ends with $status"
+out '^digits-mlp: 23 steps'
+[ "$(grep -c '^gexec run: .*w1.npy' "$work/err")" = 2 ] || fail "$last does not name both"
+json "$work/late/a.json"
+[ -s "$work/late/all/b2.npy" ] && [ ! -e "$work/late/all/w1.npy" ] ||
+    fail "$last writes a folder otherwise"
+[ -s "$work/late/b1.npy" ] && [ -s "$work/late/loss.npy" ] || fail "$last drops the others"
+nothing_left "$work/empty"
 if [ -w /dev/full ]; then
     status=0
     "$gexec" run "$examples/inference.yaml" --device cpu -q >/dev/full 2>"$work/err" || status=$?
@@ -83,4 +113,25 @@ fi
     fail "a tensor that could not be written whole gives status 0"
 last='a run without room for its files'
 nothing_left "$work/empty"
+
+# A loss that is no number is told once, and stands in the result.
+sed 's/constant: 0.2/constant: 1.0e+30/' "$examples/handwritten_backward.yaml" >"$work/wild.yaml"
+run 0 run "$work/wild.yaml" --device cpu --steps 60 --evaluate never --json "$work/wild.json"
+[ "$(grep -c '^gexec run: the loss is not finite from step [0-9]* on$' "$work/err")" = 1 ] ||
+    fail "a loss that is not finite is not told once"
+out '^  the loss is not finite from step [0-9]+ on$'
+grep -q '"loss_not_finite_from": [1-9]' "$work/wild.json" || fail "the JSON tells no such step"
+run 0 run "$digits" --device cpu --steps 2 -q --json -
+grep -q '"loss_not_finite_from": null' "$work/out" || fail "a finite loss is told as another"
+grep -A 1 '"shape"' "$work/out" | tr -d ' \n' | grep -q '"shape":\[' || fail "a shape is no array"
+
+# A parameter that nothing updates is named, once and not under -q; a frozen one is not.
+sed '/name: b1_update/d' "$examples/handwritten_backward.yaml" >"$work/left.yaml"
+run 0 run "$work/left.yaml" --device cpu --steps 2
+[ "$(grep -c '^gexec run: no optimizer op updates b1$' "$work/err")" = 1 ] || fail "b1 is not named"
+run 0 run "$work/left.yaml" --device cpu --steps 2 -q
+err_is_empty
+sed -i 's/b1: {shape: \[hidden\]}/b1: {shape: [hidden], trainable: false}/' "$work/left.yaml"
+run 0 run "$work/left.yaml" --device cpu --steps 2
+! grep -q 'no optimizer op' "$work/err" || fail "a frozen parameter is named"
 finish

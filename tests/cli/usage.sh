@@ -37,6 +37,19 @@ run 2 run "$digits" --step 3
 err "unknown flag '--step'; did you mean --steps\?"
 run 2 run "$digits" --zzzzzzzz
 err "unknown flag '--zzzzzzzz'$"
+run 2 run "$digits" --bogus
+err "unknown flag '--bogus'$"
+for twice in '--json a --json b' '--steps 3 --steps 4' '--seed 1 --seed 1' '--device cpu --device gpu'; do
+    set -- $twice
+    run 2 run "$digits" $twice
+    err "^gexec run: $1 $2 and $3 $4: the flag may stand once$"
+done
+if [ -w /dev/full ]; then
+    status=0
+    "$gexec" --help >/dev/full 2>"$work/err" || status=$?
+    [ $status = 4 ] || fail "help on a full standard output gives $status"
+    err '^gexec: standard output could not be written: '
+fi
 run 2 compare "$digits" --blocks
 err '--blocks is no flag of this command'
 run 2 run "$digits" --steps

@@ -1,0 +1,66 @@
+# Saved state: a run that goes on from it does the same steps, to the bit.
+. ./lib.sh
+
+# digits has 23 steps an epoch, the last a short batch: saved within an epoch, at its end,
+# and behind the short batch.
+for steps in 10 23 31; do
+    rest=$((40 - steps))
+    run 0 run "$digits" --device cpu -q --steps 40 --seed 3 --evaluate never \
+        --out "$work/whole" --loss-out "$work/whole.npy"
+    run 0 run "$digits" --device cpu -q --steps $steps --seed 3 --evaluate never \
+        --out "$work/part" --loss-out "$work/a.npy"
+    run 0 run "$digits" --device cpu --steps $rest --seed 3 --evaluate never \
+        --resume "$work/part" --out "$work/part" --loss-out "$work/b.npy"
+    ! grep -q -- '--resume' "$work/err" || fail "$last: something was missing"
+    diff -r "$work/whole" "$work/part" >&2 || fail "$steps + $rest steps are not 40 steps"
+    tail -c $((8 * 40)) "$work/whole.npy" >"$work/expected"
+    cat <(tail -c $((8 * steps)) "$work/a.npy") <(tail -c $((8 * rest)) "$work/b.npy") >"$work/found"
+    same "$work/expected" "$work/found"
+done
+for name in w1 w1.m w1.v gexec.step gexec.sample gexec.epoch gexec.lr loss; do
+    [ -s "$work/part/$name.npy" ] || fail "--out DIR did not write $name.npy"
+done
+[ ! -e "$work/part/gexec.log.npy" ] && [ ! -e "$work/part/data.x.npy" ] ||
+    fail "--out DIR wrote the log or the data"
+
+# The epoch under way counts as the first.
+run 0 run "$digits" --device cpu -q --steps 10 --out "$work/ten"
+run 0 run "$digits" --device cpu -q --epochs 2 --resume "$work/ten"
+out '^digits-mlp: 36 steps, 2 epochs,'
+run 0 run "$examples/mnist_mlp.yaml" --device cpu -q --set hidden=8 --steps 20 --out "$work/m"
+run 0 run "$examples/mnist_mlp.yaml" --device cpu -q --set hidden=8 --steps 10 --out "$work/n"
+run 0 run "$examples/mnist_mlp.yaml" --device cpu -q --set hidden=8 --steps 10 \
+    --resume "$work/n" --out "$work/n"
+diff -r "$work/m" "$work/n" >&2 || fail "10 + 10 steps are not 20 steps"
+
+# What is missing or does not fit.
+run 2 run "$digits" --device cpu --resume "$work/nowhere"
+out_is_empty
+err '--resume .*nowhere: '
+rm "$work/ten/w1.m.npy"
+run 0 run "$digits" --device cpu --steps 1 --resume "$work/ten"
+err "there is no w1.m.npy; 'w1.m' starts anew$"
+rm "$work/ten/w2.npy"
+run 2 run "$digits" --device cpu --resume "$work/ten"
+err "there is no w2.npy, and 'w2' is a parameter of the model$"
+run 2 run "$digits" --device cpu --resume "$work/m"
+err 'shape'
+
+# Counters of gexec's own: what they cannot be is refused at once.
+counter()
+{
+    printf '\223NUMPY\001\000\166\000' >"$work/counter.npy"
+    printf '%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }" >>"$work/counter.npy"
+    printf "$1" >>"$work/counter.npy"
+}
+counter '\377\377\377\377'
+for name in gexec.step gexec.sample gexec.epoch; do
+    run 2 run "$digits" --device cpu --steps 1 --in $name="$work/counter.npy"
+    err "$name is a counter: expected 0 or more, found -1"
+done
+counter '\377\377\000\000'
+run 2 run "$digits" --device cpu --steps 1 --in gexec.sample="$work/counter.npy"
+err 'gexec.sample is 65535: expected a training row, 0 to 1437'
+counter '\005\000\000\000'
+run 0 run "$digits" --device cpu -q --steps 1 --in gexec.step="$work/counter.npy"
+finish

@@ -1,0 +1,123 @@
+/* What a run leaves behind: the report, the files, JSON. One that fails keeps none of the
+ * others back, for the steps cannot be had again as cheaply. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "host_tensor.h"
+#include "run_report.h"
+#include "saved_state.h"
+
+static gx_status write_output(gx_run *run, const gx_value_info *value, const char *path,
+                              gx_error *err)
+{
+    gx_tensor tensor;
+    gx_status st;
+
+    GX_TRY(gx_host_tensor_read(run->history.last, value, GX_N_DTYPES, &tensor, err));
+    st = gx_npy_write(path, &tensor, err);
+    free(tensor.data);
+    return st;
+}
+
+/* A value's name as a file of `folder`; a name has no slash. */
+static gx_status write_into(gx_run *run, const gx_value_info *value, const char *folder,
+                            gx_error *err)
+{
+    char *const path = gx_saved_path(folder, value->name, ".npy");
+    gx_status st;
+
+    if (!path)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    if (gx_is_saved(value))
+        st = gx_saved_write_tensor(&run->session, value, path, err);
+    else
+        st = write_output(run, value, path, err);
+    free(path);
+    return st;
+}
+
+static gx_status write_folder(gx_run *run, const char *folder, gx_error *err)
+{
+    const gx_graph *const graph = run->session.graph[run->history.last_program];
+    struct stat found;
+    gx_status st = GX_OK;
+
+    if (mkdir(folder, 0777) != 0 &&
+        (errno != EEXIST || stat(folder, &found) != 0 || !S_ISDIR(found.st_mode)))
+        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "--out %s: %s", folder,
+                              strerror(errno));
+    /* A tensor that finds no room keeps none of the others back. */
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+
+        if (gx_is_saved(&value) || (value.kind == GX_VALUE_TEMP && value.is_output))
+            st = gx_first(st, write_into(run, &value, folder, st == GX_OK ? err : NULL));
+    }
+    return gx_first(
+        st, gx_saved_write_plans(&run->session, folder, st == GX_OK ? err : NULL));
+}
+
+static gx_status write_named(gx_run *run, const char *name, const char *path,
+                             gx_error *err)
+{
+    const gx_graph *const graph = run->session.graph[run->history.last_program];
+    const ptrdiff_t at = gx_graph_find(graph, name);
+    gx_value_info value;
+
+    if (at < 0)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "--out %s: no tensor of that name", name);
+    value = gx_graph_value(graph, (size_t)at);
+    return write_output(run, &value, path, err);
+}
+
+static gx_status write_losses(const gx_run *run, gx_error *err)
+{
+    const gx_history *const history = &run->history;
+    gx_tensor losses = { .dtype = GX_F64, .rank = 1, .dim = { history->n_rows } };
+    gx_status st;
+
+    GX_TRY(gx_host_tensor_alloc(&losses, err));
+    for (int64_t i = 0; i < history->n_rows; i++)
+        ((double *)losses.data)[i] = history->rows[i * (int64_t)history->n_columns];
+    st = gx_npy_write(run->session.args->loss_out, &losses, err);
+    free(losses.data);
+    return st;
+}
+
+/* Says a failure at once, and keeps the exit status of the first. */
+static void note(const gx_run *run, gx_status st, gx_error *err, int *exit_status)
+{
+    int status;
+
+    if (st == GX_OK)
+        return;
+    status = gx_say_error(run->session.args, err);
+    if (*exit_status == GX_EXIT_OK)
+        *exit_status = status;
+    gx_error_clear(err);
+}
+
+int gx_run_deliver(gx_run *run)
+{
+    const gx_args *const args = run->session.args;
+    int exit_status = GX_EXIT_OK;
+    gx_error err = { 0 };
+
+    if (!args->json || strcmp(args->json, "-") != 0)
+        note(run, gx_run_print(run, stdout, &err), &err, &exit_status);
+    for (size_t i = 0; i < args->outs.n && run->history.last; i++) {
+        const gx_set *const out = &args->outs.items[i];
+
+        note(run,
+             out->name ? write_named(run, out->name, out->value, &err)
+                       : write_folder(run, out->value, &err),
+             &err, &exit_status);
+    }
+    if (args->loss_out)
+        note(run, write_losses(run, &err), &err, &exit_status);
+    if (args->json)
+        note(run, gx_run_write_json(run, &err), &err, &exit_status);
+    return exit_status;
+}

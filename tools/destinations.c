@@ -1,0 +1,164 @@
+/* Where results go: checked before the work, so that none is lost to a wrong path. */
+#include "destinations.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct destination {
+    char flag[256]; /* as it was given, for messages: "--out w1=" */
+    const char *path;
+    bool is_folder;
+} destination;
+
+/* The folder that holds `path`; the caller frees. */
+static char *folder_of(const char *path)
+{
+    size_t n = strlen(path);
+    char *folder;
+
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    folder = malloc(n + 2);
+    if (!folder)
+        return NULL;
+    memcpy(folder, path, n);
+    strcpy(folder + n, n ? "" : ".");
+    return folder;
+}
+
+static const char *base_of(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* New files, and the temporary ones that replace old files, can be made in `folder`. */
+static bool check_folder(const gx_args *args, const destination *to, const char *folder)
+{
+    struct stat found;
+
+    if (stat(folder, &found) != 0) {
+        gx_say_usage(args, "%s%s: the folder %s: %s", to->flag, to->path, folder,
+                     strerror(errno));
+        return false;
+    }
+    if (!S_ISDIR(found.st_mode)) {
+        gx_say_usage(args, "%s%s: %s is no folder", to->flag, to->path, folder);
+        return false;
+    }
+    if (access(folder, W_OK | X_OK) != 0) {
+        gx_say_usage(args, "%s%s: the folder %s cannot be written to: %s", to->flag,
+                     to->path, folder, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static bool check_file(const gx_args *args, const destination *to,
+                       const struct stat *found)
+{
+    if (!to->is_folder && S_ISDIR(found->st_mode)) {
+        gx_say_usage(args, "%s%s: this is a folder; expected a file", to->flag, to->path);
+        return false;
+    }
+    if (access(to->path, W_OK) == 0)
+        return true;
+    gx_say_usage(args, "%s%s: it cannot be written: %s", to->flag, to->path,
+                 strerror(errno));
+    return false;
+}
+
+static bool check_one(const gx_args *args, const destination *to)
+{
+    struct stat found;
+    const bool exists = stat(to->path, &found) == 0;
+    char *folder;
+    bool fits;
+
+    if (to->is_folder && exists)
+        return check_folder(args, to, to->path);
+    if (exists && !check_file(args, to, &found))
+        return false;
+    if (exists && !S_ISREG(found.st_mode)) /* a pipe or a device: nothing is made */
+        return true;
+    folder = folder_of(to->path);
+    if (!folder) {
+        gx_say_usage(args, "out of memory");
+        return false;
+    }
+    fits = check_folder(args, to, folder);
+    free(folder);
+    return fits;
+}
+
+/* The same name in the same folder, however the folder is written. Devices such as
+ * /dev/null take any number of results. */
+static bool are_one(const destination *a, const destination *b)
+{
+    struct stat x, y;
+    char *folder_a, *folder_b;
+    bool one = false;
+
+    if (stat(a->path, &x) == 0 && !S_ISREG(x.st_mode) && !S_ISDIR(x.st_mode))
+        return false;
+    if (strcmp(a->path, b->path) == 0)
+        return true;
+    if (strcmp(base_of(a->path), base_of(b->path)) != 0)
+        return false;
+    folder_a = folder_of(a->path);
+    folder_b = folder_of(b->path);
+    if (folder_a && folder_b && stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0)
+        one = x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    free(folder_a);
+    free(folder_b);
+    return one;
+}
+
+static size_t collect(const gx_args *args, destination *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < args->outs.n; i++) {
+        const gx_set *const out = &args->outs.items[i];
+        destination *const to = &list[n++];
+
+        *to = (destination){ .path = out->value, .is_folder = !out->name };
+        snprintf(to->flag, sizeof to->flag, "--out %.200s%s", out->name ? out->name : "",
+                 out->name ? "=" : "");
+    }
+    if (args->loss_out)
+        list[n++] = (destination){ .flag = "--loss-out ", .path = args->loss_out };
+    if (args->json && strcmp(args->json, "-") != 0)
+        list[n++] = (destination){ .flag = "--json ", .path = args->json };
+    return n;
+}
+
+bool gx_destinations_check(const gx_args *args)
+{
+    destination *const list = calloc(args->outs.n + 2, sizeof *list);
+    bool fits = true;
+    size_t n;
+
+    if (!list) {
+        gx_say_usage(args, "out of memory");
+        return false;
+    }
+    n = collect(args, list);
+    for (size_t i = 0; i < n && fits; i++) {
+        fits = check_one(args, &list[i]);
+        for (size_t j = 0; j < i && fits; j++)
+            if (are_one(&list[j], &list[i])) {
+                gx_say_usage(args, "%s%s and %s%s are one file", list[j].flag,
+                             list[j].path, list[i].flag, list[i].path);
+                fits = false;
+            }
+    }
+    free(list);
+    return fits;
+}

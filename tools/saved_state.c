@@ -1,0 +1,156 @@
+/* Saved state: what --out DIR writes so that --resume DIR goes on to the same bits. */
+#include "saved_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "host_tensor.h"
+
+#define PLAN_NAME "plan.yaml"
+
+char *gx_saved_path(const char *folder, const char *name, const char *ending)
+{
+    const size_t size = strlen(folder) + strlen(name) + strlen(ending) + 2;
+    char *path = malloc(size);
+
+    if (path)
+        snprintf(path, size, "%s/%s%s", folder, name, ending);
+    return path;
+}
+
+bool gx_is_saved(const gx_value_info *value)
+{
+    return value->kind == GX_VALUE_PARAM ||
+           (value->kind == GX_VALUE_STATE && strcmp(value->name, "gexec.log") != 0);
+}
+
+gx_status gx_saved_write_tensor(gx_session *session, const gx_value_info *value,
+                                const char *path, gx_error *err)
+{
+    gx_tensor tensor = { .dtype = value->dtype, .rank = value->rank };
+    gx_status st;
+
+    memcpy(tensor.dim, value->dim, sizeof tensor.dim);
+    GX_TRY(gx_host_tensor_alloc(&tensor, err));
+    st = gx_state_read(session->state, value->name, &tensor, err);
+    if (st == GX_OK)
+        st = gx_npy_write(path, &tensor, err);
+    free(tensor.data);
+    return st;
+}
+
+/* --- plans --- */
+
+gx_status gx_saved_write_plans(const gx_session *session, const char *folder,
+                               gx_error *err)
+{
+    if (session->device == GX_CPU) /* nothing is chosen there */
+        return GX_OK;
+    for (int i = 0; i < GX_N_PROGRAMS; i++) {
+        char *path;
+        gx_status st;
+
+        if (!session->plan[i])
+            continue;
+        path = gx_saved_path(folder, PLAN_NAME, gx_program_ending((gx_program)i));
+        st = path ? gx_plan_write(session->plan[i], path, err)
+                  : GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+        free(path);
+        GX_TRY(st);
+    }
+    return GX_OK;
+}
+
+gx_status gx_saved_plan(const gx_session *session, gx_program program, char **path,
+                        gx_error *err)
+{
+    const char *const folder = session->args->resume;
+    struct stat found;
+
+    *path = NULL;
+    if (!folder || session->device == GX_CPU)
+        return GX_OK;
+    *path = gx_saved_path(folder, PLAN_NAME, gx_program_ending(program));
+    if (!*path)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    if (stat(*path, &found) != 0) { /* saved on the CPU, or by a run without it */
+        free(*path);
+        *path = NULL;
+    }
+    return GX_OK;
+}
+
+/* --- reading --- */
+
+gx_status gx_counter_check(const gx_graph *graph, const char *name,
+                           const gx_tensor *tensor, gx_error *err)
+{
+    const ptrdiff_t at = gx_graph_find(graph, name);
+
+    if (strncmp(name, "gexec.", 6) != 0 || at < 0 ||
+        gx_graph_value(graph, (size_t)at).dtype != GX_I32)
+        return GX_OK;
+    for (int64_t i = 0; i < gx_count(tensor); i++)
+        if (!(gx_host_tensor_at(tensor, i) >= 0))
+            return GX_FAIL(err, GX_ERR_DATA,
+                           "%s is a counter: expected 0 or more, found %g", name,
+                           gx_host_tensor_at(tensor, i));
+    return GX_OK;
+}
+
+static gx_status read_tensor(gx_session *session, const gx_value_info *value,
+                             const char *path, gx_error *err)
+{
+    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
+    gx_tensor tensor = { 0 };
+    gx_status st;
+
+    GX_TRY(gx_npy_read(path, &tensor, err));
+    st = gx_counter_check(graph, value->name, &tensor, err);
+    if (st == GX_OK)
+        st = gx_session_write_state(session, value, &tensor, err);
+    free(tensor.data);
+    if (st != GX_OK)
+        gx_error_prefix(err, path);
+    return st;
+}
+
+static gx_status read_value(gx_session *session, const gx_value_info *value,
+                            gx_error *err)
+{
+    const char *const folder = session->args->resume;
+    char *const path = gx_saved_path(folder, value->name, ".npy");
+    struct stat found;
+    gx_status st = GX_OK;
+
+    if (!path)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    if (stat(path, &found) == 0)
+        st = read_tensor(session, value, path, err);
+    else if (value->kind == GX_VALUE_PARAM)
+        st = GX_FAIL(err, GX_ERR_READ,
+                     "--resume %s: there is no %s.npy, and '%s' is a "
+                     "parameter of the model",
+                     folder, value->name, value->name);
+    else
+        gx_say(session->args, "--resume %s: there is no %s.npy; '%s' starts anew", folder,
+               value->name, value->name);
+    free(path);
+    return st;
+}
+
+gx_status gx_saved_read(gx_session *session, gx_error *err)
+{
+    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
+
+    if (!session->args->resume)
+        return GX_OK;
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+
+        if (gx_is_saved(&value))
+            GX_TRY(read_value(session, &value, err));
+    }
+    return GX_OK;
+}
