@@ -30,7 +30,7 @@ static void print_all(const gx_args *args, const gx_nsys_report *reports, size_t
     for (size_t i = 0; i < n; i++) {
         if (i)
             fputc('\n', stdout);
-        gx_nsys_print(&reports[i], args->top, args->verbose, stdout);
+        gx_nsys_print(&reports[i], args, stdout);
     }
 }
 

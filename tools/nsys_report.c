@@ -385,23 +385,28 @@ static void print_ranges(const gx_nsys_report *report, int64_t top, FILE *out)
         fprintf(out, " %lld by %s,", (long long)figures->by[b].n,
                 gx_nsys_by_name((gx_trace_by)b));
     fprintf(out, " not attributed: %lld\n", (long long)figures->by[GX_TRACE_BY_NONE].n);
+    if (figures->by[GX_TRACE_BY_NONE].n)
+        fputs("  (not attributed: no range was open on the thread of the launch, or the "
+              "launch is not in the trace)\n",
+              out);
 }
 
-void gx_nsys_print(const gx_nsys_report *report, int64_t top, bool verbose, FILE *out)
+void gx_nsys_print(const gx_nsys_report *report, const gx_args *args, FILE *out)
 {
     size_t n_ranges;
 
     print_verdict(report, out);
-    print_source(report, verbose, out);
-    print_remarks(report, out);
+    print_source(report, args->verbose, out);
+    if (!args->quiet)
+        print_remarks(report, out);
     for (size_t i = 0; i < report->figures->n_devices; i++)
         print_device(report, &report->figures->device[i], out);
     print_calls(report->figures, out);
     if (report->figures->n_ops)
-        print_ops(report, top, out);
+        print_ops(report, args->top, out);
     gx_trace_ranges(report->file.trace, &n_ranges);
     if (n_ranges == 0)
         fputs("\n  no NVTX data: nothing to attribute the ops to\n", out);
     else if (report->figures->n_ops)
-        print_ranges(report, top, out);
+        print_ranges(report, args->top, out);
 }

@@ -28,8 +28,9 @@ const char *gx_nsys_kind_name(gx_trace_kind kind);
 const char *gx_nsys_call_name(gx_trace_call_kind kind);
 const char *gx_nsys_by_name(gx_trace_by by);
 
-/* One trace; `top` rows of a table. `verbose` lists the tables that were not found. */
-void gx_nsys_print(const gx_nsys_report *report, int64_t top, bool verbose, FILE *out);
+/* One trace, as asked for: --top rows of a table, under -v the tables that were not
+ * found, under -q no remarks. */
+void gx_nsys_print(const gx_nsys_report *report, const gx_args *args, FILE *out);
 /* Two of them, before against after. */
 void gx_nsys_print_pair(const gx_nsys_report *before, const gx_nsys_report *after,
                         FILE *out);

@@ -30,6 +30,10 @@ out '^ +172866 +12 +launch +optimizer$'
 run 0 nsys "$graph"
 out 'node rows before the window, ranges absent: 156 replayed ops'
 out '^  device +154 +37121 '
+run 0 nsys "$graph" -q
+! grep -q remark "$work/out" || fail "$last: remarks under -q"
+run 0 nsys "$graph" -v
+out 'not found +CUPTI_ACTIVITY_KIND_MEMCPY, '
 run 0 nsys "$work/probe_ten_ops_node.sqlite"
 for op in 0 1 2 3 4 5 6 7 8 9; do
     out "^ +[0-9]+ +3 +capture +op$op\$"
