@@ -21,23 +21,68 @@ static gx_error err;
 
 /* Torch's own traces, by the same definitions. */
 static const trace_truth own[] = {
-    { "kineto_mnist_mlp_tf32_eager.json.gz", 0, 156, 25607988, 529096, 25078892, 155,
-      { 4593172, 805711, 741229, 668300, 633612 }, 7, 156, 92546,
+    { "kineto_mnist_mlp_tf32_eager.json.gz",
+      0,
+      156,
+      25607988,
+      529096,
+      25078892,
+      155,
+      { 4593172, 805711, 741229, 668300, 633612 },
+      7,
+      156,
+      92546,
       { { 142, 24957034 }, { 13, 121858 }, { 0, 0 }, { 0, 0 } } },
-    { "kineto_mnist_mlp_tf32_graph.json.gz", 0, 156, 640942, 528656, 112286, 155,
-      { 77282, 5632, 5632, 5631, 5537 }, 7, 156, 65,
+    { "kineto_mnist_mlp_tf32_graph.json.gz",
+      0,
+      156,
+      640942,
+      528656,
+      112286,
+      155,
+      { 77282, 5632, 5632, 5631, 5537 },
+      7,
+      156,
+      65,
       { { 1, 77282 }, { 0, 0 }, { 154, 35004 }, { 0, 0 } } },
 };
 
 static const trace_truth others[] = {
-    { "hta-a100-rank0-graphs.json.gz", 0, 7747, 1231461000, 438424000, 793037000, 7075,
-      { 64652000, 64325000, 64235000, 63470000, 63364000 }, 7, 5705, 4000,
+    { "hta-a100-rank0-graphs.json.gz",
+      0,
+      7747,
+      1231461000,
+      438424000,
+      793037000,
+      7075,
+      { 64652000, 64325000, 64235000, 63470000, 63364000 },
+      7,
+      5705,
+      4000,
       { { 99, 13801000 }, { 16, 345000 }, { 6268, 687099000 }, { 692, 91792000 } } },
-    { "tracelens-bert-small-eager-h100.json.gz", 0, 61, 3907825, 309437, 3598388, 60,
-      { 247551, 218367, 153855, 128704, 126432 }, 7, 60, 50528,
+    { "tracelens-bert-small-eager-h100.json.gz",
+      0,
+      61,
+      3907825,
+      309437,
+      3598388,
+      60,
+      { 247551, 218367, 153855, 128704, 126432 },
+      7,
+      60,
+      50528,
       { { 60, 3598388 }, { 0, 0 }, { 0, 0 }, { 0, 0 } } },
-    { "tracelens-vllm-decode-mi.json.gz", 0, 434, 10743181, 10717708, 25473, 433,
-      { 11681, 10081, 3281, 1, 1 }, 0, 425, 1,
+    { "tracelens-vllm-decode-mi.json.gz",
+      0,
+      434,
+      10743181,
+      10717708,
+      25473,
+      433,
+      { 11681, 10081, 3281, 1, 1 },
+      0,
+      425,
+      1,
       { { 0, 0 }, { 0, 0 }, { 433, 25473 }, { 0, 0 } } },
 };
 
@@ -84,7 +129,8 @@ static void graph_launches_and_what_they_replay_are_known(void **state)
     }
 }
 
-/* Both profilers saw the same program: kernels are the same to within their own rounding. */
+/* Both profilers saw the same program: kernels are the same to within their own rounding.
+ */
 static void both_readers_agree_on_one_program(void **state)
 {
     gx_trace_file nsys, kineto;
@@ -134,13 +180,18 @@ static void read_text(const char *json, gx_trace_file *file, gx_trace_figures **
 static const char small[] =
     "{\"deviceProperties\": [{\"id\": 0, \"name\": \"A card\", \"more\": [1]}],"
     " \"traceEvents\": ["
-    "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 5,"
-    " \"tid\": 6, \"ts\": 1700000000000000.001, \"dur\": 4, \"args\": {\"correlation\": 3}},"
-    "{\"args\": {\"grid\": [4, 2, 1], \"block\": [128, 1, 1], \"device\": 0, \"stream\": 7,"
-    " \"correlation\": 3, \"registers per thread\": 40, \"nested\": {\"stream\": 9}},"
+    "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": "
+    "5,"
+    " \"tid\": 6, \"ts\": 1700000000000000.001, \"dur\": 4, \"args\": {\"correlation\": "
+    "3}},"
+    "{\"args\": {\"grid\": [4, 2, 1], \"block\": [128, 1, 1], \"device\": 0, \"stream\": "
+    "7,"
+    " \"correlation\": 3, \"registers per thread\": 40, \"nested\": {\"stream\": 9}, "
+    "\"shared memory\": [5]},"
     " \"dur\": 1.5, \"ts\": 1700000000000003.002, \"name\": \"k<\\\"a\\\">\", \"cat\":"
     " \"kernel\", \"ph\": \"X\", \"pid\": 0, \"tid\": 7},"
-    "{\"ph\": \"X\", \"cat\": \"gpu_memset\", \"name\": \"Memset\", \"pid\": 0, \"tid\": 7,"
+    "{\"ph\": \"X\", \"cat\": \"gpu_memset\", \"name\": \"Memset\", \"pid\": 0, \"tid\": "
+    "7,"
     " \"ts\": 1700000000000005.0, \"dur\": 0.25, \"args\": {\"bytes\": 64}},"
     "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"tid\": 6, \"ts\":"
     " 1700000000000000, \"dur\": 9},"
@@ -165,6 +216,8 @@ static void an_event_is_read_whatever_the_order_of_its_keys(void **state)
     assert_int_equal(kernel->block[0], 128);
     assert_int_equal(kernel->registers, 40);
     assert_int_equal(kernel->stream, 7);
+    assert_int_equal(kernel->shared_bytes,
+                     GX_TRACE_NONE); /* what is there is no number */
     assert_int_equal(kernel->correlation, 3);
     assert_int_equal(kernel[1].kind, GX_TRACE_FILL);
     assert_int_equal(kernel[1].bytes, 64);
@@ -201,13 +254,14 @@ static void names_that_are_no_utf8_do_not_harm(void **state)
     gx_trace_figures *figures;
 
     (void)state;
-    read_text("[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"a\xFF\\u0000b\", \"ts\": 10,"
-              " \"dur\": 5, \"pid\": 1, \"tid\": 7}]",
-              &file, &figures);
-    assert_int_equal(
-        trace_count_op(&file, figures, "a\xEF\xBF\xBD\xEF\xBF\xBD"
-                                       "b"),
-        1);
+    read_text(
+        "[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"a\xFF\\u0000b\", \"ts\": 10,"
+        " \"dur\": 5, \"pid\": 1, \"tid\": 7}]",
+        &file, &figures);
+    assert_int_equal(trace_count_op(&file, figures,
+                                    "a\xEF\xBF\xBD\xEF\xBF\xBD"
+                                    "b"),
+                     1);
     gx_trace_figures_free(figures);
     gx_trace_file_free(&file);
 }
@@ -229,8 +283,8 @@ static void what_is_wrong_is_told(void **state)
           "has no time", GX_ERR_DATA },
         { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": 1e300, \"dur\": 1}]",
           "has no time", GX_ERR_DATA },
-        { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": 5, \"dur\": -1}]",
-          "can be true", GX_ERR_DATA },
+        { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": 5, \"dur\": -1}]", "can be true",
+          GX_ERR_DATA },
         { "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
           "nested deeper", GX_ERR_LIMIT },
     };
@@ -257,8 +311,8 @@ static void a_trace_that_was_cut_is_told(void **state)
 
         assert_non_null(part);
         memcpy(part, small, n);
-        assert_fails(gx_kineto_read_bytes(part, n, "here", &file, &err), GX_ERR_DATA, &err,
-                     "cut short");
+        assert_fails(gx_kineto_read_bytes(part, n, "here", &file, &err), GX_ERR_DATA,
+                     &err, "cut short");
         gx_trace_file_free(&file);
         free(part);
     }

@@ -22,35 +22,116 @@ static gx_error err;
 /* --- real exports --- */
 
 static const trace_truth own[] = {
-    { "torch_mnist_mlp_tf32_eager.sqlite.gz", 0, 156, 12899235, 532717, 12366518, 155,
-      { 894896, 558218, 367815, 359238, 355206 }, 7, 156, 51008,
+    { "torch_mnist_mlp_tf32_eager.sqlite.gz",
+      0,
+      156,
+      12899235,
+      532717,
+      12366518,
+      155,
+      { 894896, 558218, 367815, 359238, 355206 },
+      7,
+      156,
+      51008,
       { { 139, 12052463 }, { 16, 314055 }, { 0, 0 }, { 0, 0 } } },
-    { "torch_mnist_mlp_tf32_graph.sqlite.gz", 0, 156, 600650, 529385, 71265, 155,
-      { 34144, 5664, 5632, 5632, 5632 }, 7, 156, 96,
+    { "torch_mnist_mlp_tf32_graph.sqlite.gz",
+      0,
+      156,
+      600650,
+      529385,
+      71265,
+      155,
+      { 34144, 5664, 5632, 5632, 5632 },
+      7,
+      156,
+      96,
       { { 0, 0 }, { 1, 34144 }, { 154, 37121 }, { 0, 0 } } },
 };
 
 static const trace_truth others[] = {
-    { "flameox-2025.5.2-graphmode.sqlite", 0, 6, 186815, 7808, 179007, 5,
-      { 84703, 80672, 6144, 4480, 3008 }, 13, 3, 4576,
+    { "flameox-2025.5.2-graphmode.sqlite",
+      0,
+      6,
+      186815,
+      7808,
+      179007,
+      5,
+      { 84703, 80672, 6144, 4480, 3008 },
+      13,
+      3,
+      4576,
       { { 3, 171519 }, { 2, 7488 }, { 0, 0 }, { 0, 0 } } },
-    { "nsysai-2026.1.1-mock.sqlite", 0, 3, 22453059, 5761, 22447298, 2,
-      { 18250538, 4196760 }, 7, 2, 18250538,
+    { "nsysai-2026.1.1-mock.sqlite",
+      0,
+      3,
+      22453059,
+      5761,
+      22447298,
+      2,
+      { 18250538, 4196760 },
+      7,
+      2,
+      18250538,
       { { 2, 22447298 }, { 0, 0 }, { 0, 0 }, { 0, 0 } } },
-    { "nsysai-2026.2.1-h100x2-1s.sqlite", 0, 2184, 969447605, 962890247, 6557358, 2183,
-      { 761862, 509732, 279874, 113313, 43712 }, 7, 1721, 1216,
+    { "nsysai-2026.2.1-h100x2-1s.sqlite",
+      0,
+      2184,
+      969447605,
+      962890247,
+      6557358,
+      2183,
+      { 761862, 509732, 279874, 113313, 43712 },
+      7,
+      1721,
+      1216,
       { { 7, 1781805 }, { 0, 0 }, { 1039, 2278862 }, { 1137, 2496691 } } },
-    { "nsysai-2026.2.1-h100x2-1s.sqlite", 1, 2184, 969258578, 962810705, 6447873, 2183,
-      { 731904, 454720, 180384, 89568, 44768 }, 15, 1721, 1248,
+    { "nsysai-2026.2.1-h100x2-1s.sqlite",
+      1,
+      2184,
+      969258578,
+      962810705,
+      6447873,
+      2183,
+      { 731904, 454720, 180384, 89568, 44768 },
+      15,
+      1721,
+      1248,
       { { 7, 1568864 }, { 0, 0 }, { 1039, 2327233 }, { 1137, 2551776 } } },
-    { "pipit-2022.2.1-saxpy-mpi.sqlite", 0, 20, 1097327843, 373273080, 724054763, 19,
-      { 196245801, 178326307, 176723671, 172295404, 63968 }, 7, 5, 234586037,
+    { "pipit-2022.2.1-saxpy-mpi.sqlite",
+      0,
+      20,
+      1097327843,
+      373273080,
+      724054763,
+      19,
+      { 196245801, 178326307, 176723671, 172295404, 63968 },
+      7,
+      5,
+      234586037,
       { { 5, 723650062 }, { 14, 404701 }, { 0, 0 }, { 0, 0 } } },
-    { "pipit-2024.5.1-cloverleaf.sqlite", 0, 1591, 342407810, 303795463, 38612347, 1590,
-      { 2559289, 1148317, 1107965, 885437, 876638 }, 7, 1312, 8352,
+    { "pipit-2024.5.1-cloverleaf.sqlite",
+      0,
+      1591,
+      342407810,
+      303795463,
+      38612347,
+      1590,
+      { 2559289, 1148317, 1107965, 885437, 876638 },
+      7,
+      1312,
+      8352,
       { { 1339, 29832348 }, { 190, 8419016 }, { 61, 360983 }, { 0, 0 } } },
-    { "easycuda-2023.4.4.sqlite", 0, 73, 6089529, 2664923, 3424606, 24,
-      { 1051711, 558218, 547596, 291123, 279892 }, 7, 1, GX_TRACE_NONE,
+    { "easycuda-2023.4.4.sqlite",
+      0,
+      73,
+      6089529,
+      2664923,
+      3424606,
+      24,
+      { 1051711, 558218, 547596, 291123, 279892 },
+      7,
+      1,
+      GX_TRACE_NONE,
       { { 0, 0 }, { 0, 0 }, { 0, 0 }, { 24, 3424606 } } },
 };
 
@@ -318,9 +399,10 @@ static void every_type_of_range_is_read(void **state)
         put_call(&one, 1000 * i + 100, 1000 * i + 200, i + 1, 10);
         put_kernel(&one, 1000 * i + 150, 1000 * i + 250, i + 1);
     }
-    run_sql(&one, "INSERT INTO NVTX_EVENTS VALUES (5000, 6000, 59, NULL, 20, 16777221, 3),"
-                  " (1, NULL, 75, 'domain three', NULL, 16777221, 3),"
-                  " (2, NULL, 34, 'a mark', NULL, 16777221, 0)");
+    run_sql(&one,
+            "INSERT INTO NVTX_EVENTS VALUES (5000, 6000, 59, NULL, 20, 16777221, 3),"
+            " (1, NULL, 75, 'domain three', NULL, 16777221, 3),"
+            " (2, NULL, 34, 'a mark', NULL, 16777221, 0)");
     put_call(&one, 5100, 5200, 9, 10);
     put_kernel(&one, 5150, 5160, 9);
     read_built(&one, &file, &figures);
@@ -495,8 +577,7 @@ static void texts_that_are_no_utf8_do_not_harm(void **state)
     run_sql(&one, "UPDATE StringIds SET value = CAST(x'6B00FF7A' AS TEXT) WHERE id = 1");
     put_kernel(&one, 150, 250, 1);
     read_built(&one, &file, &figures);
-    assert_int_equal(
-        trace_count_op(&file, figures, "k\xEF\xBF\xBD\xEF\xBF\xBDz"), 1);
+    assert_int_equal(trace_count_op(&file, figures, "k\xEF\xBF\xBD\xEF\xBF\xBDz"), 1);
     close_both(&file, figures);
 }
 
@@ -509,8 +590,9 @@ static void what_is_no_whole_number_is_told(void **state)
     (void)state;
     put_kernel(&one, 1, 2, 1);
     run_sql(&one, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon'");
-    refuse_built(&one, "row 1 of its table CUPTI_ACTIVITY_KIND_KERNEL has no whole number "
-                       "in column start");
+    refuse_built(&one,
+                 "row 1 of its table CUPTI_ACTIVITY_KIND_KERNEL has no whole number "
+                 "in column start");
 }
 
 static void times_beyond_any_clock_are_told(void **state)
@@ -540,10 +622,11 @@ static void views_are_not_run(void **state)
 
     (void)state;
     run_sql(&one, strings_sql);
-    run_sql(&one,
-            "CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT "
-            "x + 1 FROM n) SELECT x AS start, x AS end, 59 AS eventType, 1 AS globalTid "
-            "FROM n");
+    run_sql(
+        &one,
+        "CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT "
+        "x + 1 FROM n) SELECT x AS start, x AS end, 59 AS eventType, 1 AS globalTid "
+        "FROM n");
     read_built(&one, &file, &figures);
     assert_int_equal(figures->n_devices, 0);
     close_both(&file, figures);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "support.h"
+#include "trace_model.h"
 
 static gx_error err;
 
@@ -283,7 +284,7 @@ static void each_call_is_counted_once(void **state)
     gx_trace_figures *figures;
 
     add_call(trace, "cudaLaunchKernel_v7000", 10, 20, 1);
-    add_call(trace, "cuLaunchKernelEx", 12, 18, 1); /* a twin, inside the other */
+    add_call(trace, "cuLaunchKernelEx", 10, 18, 1); /* a twin, inside the other */
     add_call(trace, "cudaLaunchKernel", 30, 40, 2); /* captured: no work */
     add_call(trace, "cudaGraphLaunch_v10000", 50, 70, 3);
     add_call(trace, "cudaLaunchHostFunc", 80, 90, 4);
@@ -304,14 +305,17 @@ static void each_call_is_counted_once(void **state)
 static void correlations_of_other_processes_do_not_count(void **state)
 {
     gx_trace *const trace = *state;
+    const gx_trace_call same = { .process = 3, .correlation = 1, .thread = 30 };
     gx_trace_activity activity = kernel(100, 110, 1);
     gx_trace_figures *figures;
 
     add_call(trace, "cudaLaunchKernel", 10, 20, 1);
+    assert_ok(gx_trace_add_call(trace, &same, &err), &err);
     activity.process = 2;
     assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
     figures = finish(trace, NULL);
     assert_int_equal(gx_trace_activities(trace, &(size_t){ 0 })[0].call, GX_TRACE_NONE);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_OTHER].n, 1); /* no twin of the other */
     gx_trace_figures_free(figures);
 }
 
@@ -361,6 +365,44 @@ static void start_end_ranges_count_where_no_push_pop_does(void **state)
     assert_string_equal(range_of(trace, 3), "late");
     assert_string_equal(range_of(trace, 4), "none");
     assert_int_equal(by_of(trace, 2), GX_TRACE_BY_START_END);
+}
+
+/* Against trying every range; they cross each other as real ones must not. */
+static void the_range_that_began_last_is_found_among_any(void **state)
+{
+    enum { SPANS = 40, QUERIES = 200, LATEST = 60 };
+    test_random random = test_random_start(test_seed());
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        gx_trace_span spans[SPANS];
+        gx_trace_query queries[QUERIES];
+
+        for (int i = 0; i < SPANS; i++) {
+            spans[i].key = test_random_int(&random, 0, 2);
+            spans[i].start = test_random_int(&random, 0, LATEST);
+            spans[i].end = spans[i].start + test_random_int(&random, 0, 15);
+            spans[i].range = i;
+        }
+        for (int i = 0; i < QUERIES; i++)
+            queries[i] = (gx_trace_query){ .key = test_random_int(&random, 0, 3),
+                                           .time = test_random_int(&random, -5, LATEST),
+                                           .index = i };
+        assert_ok(gx_trace_cover(spans, SPANS, queries, QUERIES, &err), &err);
+        for (int i = 0; i < QUERIES; i++) {
+            int64_t began = -1, found = -1;
+
+            for (int j = 0; j < SPANS; j++)
+                if (spans[j].key == queries[i].key && spans[j].start <= queries[i].time &&
+                    spans[j].end >= queries[i].time) {
+                    began = spans[j].start > began ? spans[j].start : began;
+                    if (spans[j].range == queries[i].range)
+                        found = spans[j].start;
+                }
+            assert_int_equal(found, began);
+            assert_true((queries[i].range == GX_TRACE_NONE) == (began == -1));
+        }
+    }
 }
 
 /* A clone has two rows; clones of clones are followed. */
@@ -504,7 +546,7 @@ static void ops_are_summed_by_name(void **state)
     gx_trace_figures *figures;
     gx_trace_activity activity;
 
-    for (int i = 1; i <= 20; i++) {
+    for (int i = 1; i <= 40; i++) {
         activity = kernel(1000 * i, 1000 * i + i, GX_TRACE_NONE);
         activity.name = text(trace, i % 2 ? "odd" : "even");
         assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
@@ -513,12 +555,12 @@ static void ops_are_summed_by_name(void **state)
     assert_int_equal(figures->n_ops, 2);
     const gx_trace_op *const even = &figures->op[0];
     assert_string_equal(gx_trace_text_at(trace, even->name), "even");
-    assert_int_equal(even->share.n, 10);
-    assert_int_equal(even->share.ns, 110);
-    assert_int_equal(even->median_ns, 11);
-    assert_int_equal(even->p95_ns, 20);
+    assert_int_equal(even->share.n, 20);
+    assert_int_equal(even->share.ns, 420);
+    assert_int_equal(even->median_ns, 21);
+    assert_int_equal(even->p95_ns, 38);
     assert_int_equal(even->least_ns, 2);
-    assert_int_equal(even->most_ns, 20);
+    assert_int_equal(even->most_ns, 40);
     gx_trace_figures_free(figures);
 }
 
@@ -593,6 +635,7 @@ int main(void)
         TEST(correlations_of_other_processes_do_not_count),
         TEST(eager_work_belongs_to_the_innermost_range_of_its_thread),
         TEST(start_end_ranges_count_where_no_push_pop_does),
+        TEST(the_range_that_began_last_is_found_among_any),
         TEST(replayed_nodes_belong_to_the_range_of_their_capture),
         TEST(clones_that_go_in_circles_end),
         TEST(nodes_from_before_the_window_are_said),

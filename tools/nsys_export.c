@@ -73,6 +73,19 @@ static gx_status export_to(const char *path, const char *to, gx_error *err)
                           path, name, path);
 }
 
+/* The figures are those of the report, whatever file they passed through. */
+static gx_status take_name(gx_trace_file *file, const char *path, gx_error *err)
+{
+    char *copy = malloc(strlen(path) + 1);
+
+    if (!copy)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    strcpy(copy, path);
+    free(file->path);
+    file->path = copy;
+    return GX_OK;
+}
+
 gx_status gx_nsys_export_and_read(const char *path, gx_trace_file *file, gx_error *err)
 {
     const char *base = getenv("TMPDIR");
@@ -91,6 +104,8 @@ gx_status gx_nsys_export_and_read(const char *path, gx_trace_file *file, gx_erro
     st = export_to(path, to, err);
     if (st == GX_OK)
         st = gx_nsys_read(to, file, err);
+    if (st == GX_OK)
+        st = take_name(file, path, err);
     unlink(to);
     rmdir(folder);
     return st;

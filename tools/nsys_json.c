@@ -184,7 +184,10 @@ static void put_report(gx_json *json, const gx_nsys_report *report)
     for (size_t i = 0; i < figures->n_devices; i++)
         put_device(json, file, &figures->device[i]);
     gx_json_end(json);
-    put_calls(json, figures);
+    if (gx_nsys_has_calls(report))
+        put_calls(json, figures);
+    else
+        gx_json_text(json, "calls", NULL);
     put_tables(json, report);
     gx_json_object(json, "dropped");
     gx_json_integer(json, "no_time", dropped.no_time);

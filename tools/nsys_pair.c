@@ -13,14 +13,29 @@ static const double busy_tolerance = 0.05;
 static void add_row(gx_text_table *table, const char *name, int64_t before, int64_t after)
 {
     gx_text_table_cell(table, "%s", name);
-    gx_text_table_cell(table, "%lld", (long long)before);
-    gx_text_table_cell(table, "%lld", (long long)after);
-    if (before == after)
+    gx_text_table_cell(table, "%s", gx_words_count(before).text);
+    gx_text_table_cell(table, "%s", gx_words_count(after).text);
+    if (before < 0 || after < 0)
+        gx_text_table_cell(table, "n/a");
+    else if (before == after)
         gx_text_table_cell(table, "same");
     else if (before > 0)
         gx_text_table_cell(table, "x %.3f", (double)after / (double)before);
     else
         gx_text_table_cell(table, "n/a");
+}
+
+/* -1, which is n/a, where the trace has no calls. */
+static int64_t calls_of(const gx_nsys_report *report, gx_trace_call_kind kind)
+{
+    return gx_nsys_has_calls(report) ? report->figures->calls[kind].n : -1;
+}
+
+static int64_t launches_of(const gx_nsys_report *report)
+{
+    return gx_nsys_has_calls(report) ? calls_of(report, GX_TRACE_CALL_KERNEL) +
+                                           calls_of(report, GX_TRACE_CALL_GRAPH)
+                                     : -1;
 }
 
 static void print_warnings(const gx_nsys_report *before, const gx_nsys_report *after,
@@ -75,26 +90,25 @@ void gx_nsys_print_pair(const gx_nsys_report *before, const gx_nsys_report *afte
     const gx_nsys_totals second = gx_nsys_totals_of(b);
     gx_text_table *const table = gx_text_table_create("lrrr");
 
-    fprintf(
-        out,
-        "before against after: %lld launches became %lld, idle time went from %s to "
-        "%s, busy time from %s to %s.\n\n",
-        (long long)(a->calls[GX_TRACE_CALL_KERNEL].n + a->calls[GX_TRACE_CALL_GRAPH].n),
-        (long long)(b->calls[GX_TRACE_CALL_KERNEL].n + b->calls[GX_TRACE_CALL_GRAPH].n),
-        gx_words_seconds((double)first.idle * 1e-9).text,
-        gx_words_seconds((double)second.idle * 1e-9).text,
-        gx_words_seconds((double)first.busy * 1e-9).text,
-        gx_words_seconds((double)second.busy * 1e-9).text);
+    fprintf(out,
+            "before against after: %s launches became %s, idle time went from %s to %s, "
+            "busy time from %s to %s.\n\n",
+            gx_words_count(launches_of(before)).text,
+            gx_words_count(launches_of(after)).text,
+            gx_words_seconds((double)first.idle * 1e-9).text,
+            gx_words_seconds((double)second.idle * 1e-9).text,
+            gx_words_seconds((double)first.busy * 1e-9).text,
+            gx_words_seconds((double)second.busy * 1e-9).text);
     fprintf(out, "  before  %s\n  after   %s\n\n", before->file.path, after->file.path);
     gx_text_table_cell(table, "all devices");
     gx_text_table_cell(table, "before");
     gx_text_table_cell(table, "after");
     gx_text_table_cell(table, "after/before");
     gx_text_table_rule(table);
-    add_row(table, "kernel launches", a->calls[GX_TRACE_CALL_KERNEL].n,
-            b->calls[GX_TRACE_CALL_KERNEL].n);
-    add_row(table, "graph launches", a->calls[GX_TRACE_CALL_GRAPH].n,
-            b->calls[GX_TRACE_CALL_GRAPH].n);
+    add_row(table, "kernel launches", calls_of(before, GX_TRACE_CALL_KERNEL),
+            calls_of(after, GX_TRACE_CALL_KERNEL));
+    add_row(table, "graph launches", calls_of(before, GX_TRACE_CALL_GRAPH),
+            calls_of(after, GX_TRACE_CALL_GRAPH));
     add_row(table, "kernels", a->kind[GX_TRACE_KERNEL].n, b->kind[GX_TRACE_KERNEL].n);
     add_row(table, "copies", a->kind[GX_TRACE_COPY].n, b->kind[GX_TRACE_COPY].n);
     add_row(table, "fills", a->kind[GX_TRACE_FILL].n, b->kind[GX_TRACE_FILL].n);

@@ -72,6 +72,14 @@ bool gx_nsys_is_whole_graph(const gx_nsys_report *report)
             figures->calls[GX_TRACE_CALL_GRAPH].n > 0 && figures->n_replayed == 0);
 }
 
+bool gx_nsys_has_calls(const gx_nsys_report *report)
+{
+    size_t n;
+
+    gx_trace_calls(report->file.trace, &n);
+    return n > 0;
+}
+
 const char *gx_nsys_gpu_name(const gx_trace_file *file, int64_t device)
 {
     for (size_t i = 0; i < file->n_gpus; i++)
@@ -231,6 +239,22 @@ static void print_classes(const gx_trace_device *device, FILE *out)
     gx_text_table_free(table);
 }
 
+/* "range: kernel", as far as they are known. */
+static shortened side_name(const gx_trace *trace, const gx_trace_activity *activity)
+{
+    size_t n;
+    const gx_trace_range *const ranges = gx_trace_ranges(trace, &n);
+    const char *const name = gx_trace_text_at(trace, activity->name);
+    char both[256];
+
+    if (activity->range == GX_TRACE_NONE)
+        return shorten(name, GAP_NAME_WIDTH);
+    const char *const range = gx_trace_text_at(trace, ranges[activity->range].name);
+    snprintf(both, sizeof both, "%s: %s", shorten(range, GAP_NAME_WIDTH / 2).text,
+             shorten(name, NAME_WIDTH).text);
+    return shorten(both, GAP_NAME_WIDTH);
+}
+
 static void print_largest(const gx_trace *trace, const gx_trace_device *device, FILE *out)
 {
     gx_text_table *const table = gx_text_table_create("rlll");
@@ -248,14 +272,12 @@ static void print_largest(const gx_trace *trace, const gx_trace_device *device, 
     gx_text_table_rule(table);
     for (size_t i = 0; i < device->n_largest; i++) {
         const gx_trace_gap *const gap = &device->gap[device->largest[i]];
-        const char *const after = gx_trace_text_at(trace, activities[gap->before].name);
-        const char *const before = gx_trace_text_at(trace, activities[gap->after].name);
 
         gx_text_table_cell(table, "%lld", (long long)(gap->end - gap->start));
         gx_text_table_cell(table, "%s%s", gx_gap_class_name(gap->type),
                            gap->between_steps ? ", step" : "");
-        gx_text_table_cell(table, "%s", shorten(after, GAP_NAME_WIDTH).text);
-        gx_text_table_cell(table, "%s", shorten(before, GAP_NAME_WIDTH).text);
+        gx_text_table_cell(table, "%s", side_name(trace, &activities[gap->before]).text);
+        gx_text_table_cell(table, "%s", side_name(trace, &activities[gap->after]).text);
     }
     fputc('\n', out);
     gx_text_table_print(table, "  ", out);
@@ -294,10 +316,16 @@ static void print_device(const gx_nsys_report *report, const gx_trace_device *de
     }
 }
 
-static void print_calls(const gx_trace_figures *figures, FILE *out)
+static void print_calls(const gx_nsys_report *report, FILE *out)
 {
-    gx_text_table *const table = gx_text_table_create("lrrr");
+    const gx_trace_figures *const figures = report->figures;
+    gx_text_table *table;
 
+    if (!gx_nsys_has_calls(report)) {
+        fputs("\n  launch calls: n/a (the trace has no calls of the runtime)\n", out);
+        return;
+    }
+    table = gx_text_table_create("lrrr");
     gx_text_table_cell(table, "launch calls of");
     gx_text_table_cell(table, "calls");
     gx_text_table_cell(table, "host ns");
@@ -401,7 +429,7 @@ void gx_nsys_print(const gx_nsys_report *report, const gx_args *args, FILE *out)
         print_remarks(report, out);
     for (size_t i = 0; i < report->figures->n_devices; i++)
         print_device(report, &report->figures->device[i], out);
-    print_calls(report->figures, out);
+    print_calls(report, out);
     if (report->figures->n_ops)
         print_ops(report, args->top, out);
     gx_trace_ranges(report->file.trace, &n_ranges);

@@ -22,6 +22,9 @@ gx_nsys_totals gx_nsys_totals_of(const gx_trace_figures *figures);
 /* Replays of which the trace holds no nodes, by what is recorded or what was asked for.
  */
 bool gx_nsys_is_whole_graph(const gx_nsys_report *report);
+/* Whether the trace has any calls: without them launches are not known, rather than none.
+ */
+bool gx_nsys_has_calls(const gx_nsys_report *report);
 /* The GPU's name, or "GPU". */
 const char *gx_nsys_gpu_name(const gx_trace_file *file, int64_t device);
 const char *gx_nsys_kind_name(gx_trace_kind kind);
