@@ -474,6 +474,46 @@ static void a_schema_of_the_future_is_said(void **state)
     close_both(&file, figures);
 }
 
+static void what_the_collector_warned_of_is_passed_on(void **state)
+{
+    built one = build_export("warnings.sqlite");
+    gx_trace_file file;
+    gx_trace_figures *figures;
+
+    (void)state;
+    run_sql(&one, "CREATE TABLE DIAGNOSTIC_EVENT (severity INTEGER, text TEXT);"
+                  "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 'CUDA started'),"
+                  " (2, 'Not all CUDA events might have been collected.'),"
+                  " (2, 'No samples of the CPU'), (3, NULL)");
+    put_kernel(&one, 150, 250, 1);
+    read_built(&one, &file, &figures);
+    assert_int_equal(file.remarks.n, 1);
+    assert_has(file.remarks.items[0], "Not all CUDA events");
+    close_both(&file, figures);
+}
+
+/* Of 2020: no metadata, and numbers that are not there. */
+static void an_export_without_metadata_is_one_too(void **state)
+{
+    built one = build_export("2020.sqlite");
+    gx_trace_file file;
+    gx_trace_figures *figures;
+
+    (void)state;
+    run_sql(&one, "DROP TABLE META_DATA_EXPORT;"
+                  "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES"
+                  " (10, 20, NULL, NULL, NULL, NULL)");
+    put_kernel(&one, 150, 250, 1);
+    run_sql(&one, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = NULL,"
+                  " demangledName = 999");
+    read_built(&one, &file, &figures);
+    assert_string_equal(file.schema, "");
+    assert_int_equal(figures->kind[GX_TRACE_KERNEL].n, 1);
+    assert_int_equal(trace_count_op(&file, figures, ""), 1);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_OTHER].n, 1);
+    close_both(&file, figures);
+}
+
 /* E09: nothing of CUDA in it. */
 static void a_trace_of_the_cpu_alone_is_valid(void **state)
 {
@@ -725,6 +765,8 @@ int main(void)
         cmocka_unit_test(a_table_may_carry_a_version_or_be_absent),
         cmocka_unit_test(a_needed_column_that_is_absent_is_named),
         cmocka_unit_test(a_schema_of_the_future_is_said),
+        cmocka_unit_test(what_the_collector_warned_of_is_passed_on),
+        cmocka_unit_test(an_export_without_metadata_is_one_too),
         cmocka_unit_test(a_trace_of_the_cpu_alone_is_valid),
         cmocka_unit_test(records_without_a_time_are_left_out_and_counted),
         cmocka_unit_test(a_trace_of_nothing_but_impossible_records_is_refused),

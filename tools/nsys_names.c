@@ -185,6 +185,44 @@ static gx_status read_gpus(gx_nsys_rows *rows, gx_trace_file *file, gx_error *er
     return GX_OK;
 }
 
+/* Warnings and errors of the collector that bear on what is read here. */
+static gx_status take_warning(gx_nsys_rows *rows, gx_trace_file *file, gx_error *err)
+{
+    enum { WARNING = 2, ERROR = 3 };
+    int64_t severity;
+    uint32_t text;
+    size_t n;
+
+    GX_TRY(gx_nsys_rows_integer(rows, 0, 0, &severity, err));
+    const char *const bytes = gx_nsys_rows_text(rows, 1, &n);
+    if (!bytes || (severity != WARNING && severity != ERROR))
+        return GX_OK;
+    GX_TRY(gx_trace_text(file->trace, bytes, n, &text, err));
+    const char *const words = gx_trace_text_at(file->trace, text);
+    if (!strstr(words, "CUDA") && !strstr(words, "NVTX"))
+        return GX_OK;
+    return gx_lines_add(&file->remarks, err, "the collector warns: %.300s", words);
+}
+
+static gx_status read_warnings(gx_nsys_db *db, gx_trace_file *file, gx_error *err)
+{
+    enum { MOST_WARNINGS = 8 };
+    static const gx_nsys_column columns[] = { { "severity", false }, { "text", false } };
+    gx_nsys_rows *rows;
+    gx_status st;
+    bool more = false;
+
+    GX_TRY(gx_nsys_rows_begin(db, "DIAGNOSTIC_EVENT", columns, 2, &rows, err));
+    st = gx_nsys_rows_next(rows, &more, err);
+    while (st == GX_OK && more && file->remarks.n < MOST_WARNINGS) {
+        st = take_warning(rows, file, err);
+        if (st == GX_OK)
+            st = gx_nsys_rows_next(rows, &more, err);
+    }
+    gx_nsys_rows_end(rows);
+    return st;
+}
+
 gx_status gx_nsys_about_read(gx_nsys_db *db, gx_trace_file *file, gx_error *err)
 {
     static const gx_nsys_column columns[] = { { "id", false },
@@ -202,6 +240,7 @@ gx_status gx_nsys_about_read(gx_nsys_db *db, gx_trace_file *file, gx_error *err)
                             "known here; every column was found by its name, but what "
                             "it means may have changed",
                             file->schema, NEWEST_KNOWN_SCHEMA));
+    GX_TRY(read_warnings(db, file, err));
     GX_TRY(gx_nsys_rows_begin(db, "TARGET_INFO_GPU", columns, 3, &rows, err));
     st = read_gpus(rows, file, err);
     gx_nsys_rows_end(rows);
