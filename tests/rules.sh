@@ -70,6 +70,9 @@ only 'executor/device[^/]*\.c' \
     "${word}(cudaMalloc(Async|Managed|Pitch|3D|Array|FromPoolAsync)?|cuMem(Alloc|Create)[A-Za-z_]*) *\(" \
     "device memory is allocated by executor/device*.c alone"
 only 'graphs/yaml\.c' '# *include *<yaml\.h>' "libyaml is used by graphs/yaml.c alone"
+only 'tools/nsys_db\.c' '# *include *<sqlite3\.h>' "SQLite is used by tools/nsys_db.c alone"
+only 'tools/kineto_read\.c' '# *include *<(yajl/[a-z_]*|zlib)\.h>' \
+    "YAJL and zlib are used by tools/kineto_read.c alone"
 only 'executor/profile[^/]*\.[ch]' "${word}cupti[A-Z][A-Za-z]* *\(" \
     "CUPTI is called by executor/profile*.c alone"
 only 'ops/launch[^/]*\.c' "${word}cudaLaunch[A-Za-z]*Kernel[A-Za-z]* *\(|<<<" \

@@ -19,6 +19,7 @@ static const gx_args defaults = {
     .pairs = 25,
     .block = -1,
     .samples = 4,
+    .top = 15,
 };
 
 static const char *command_name(const gx_args *args)
@@ -346,10 +347,11 @@ static bool find_command(gx_args *args, const char *name)
     return false;
 }
 
+/* "A [B]": one that is needed, one that may follow. */
 static bool check_names(const gx_args *args)
 {
     const char *const operands = args->command->operands;
-    const size_t most = operands[0] ? 1 : 0;
+    const size_t most = operands[0] ? strchr(operands, ' ') ? 2 : 1 : 0;
 
     if (args->n_names > most) {
         gx_say_usage(args, "unexpected '%s'", args->names[most]);

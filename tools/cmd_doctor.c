@@ -64,6 +64,13 @@ static void look_at_build(findings *list)
     add(list, "NVTX in the build", gx_has_nvtx(),
         "build with -DGEXEC_NVTX=ON and a CUDA toolkit that has nvtx3/nvToolsExt.h",
         gx_has_nvtx() ? "ranges are marked, domain gexec" : "no ranges are marked");
+    add(list, "SQLite in the build", GX_HAVE_SQLITE,
+        "install libsqlite3-dev and build again",
+        "reads exports of Nsight Systems (gexec nsys)");
+    add(list, "YAJL in the build", GX_HAVE_YAJL, "install libyajl-dev and build again",
+        "reads traces of PyTorch's profiler (gexec nsys)");
+    add(list, "zlib in the build", GX_HAVE_ZLIB, "install zlib1g-dev and build again",
+        "reads such traces where they are gzipped");
 }
 
 /* --- driver and devices --- */

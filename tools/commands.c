@@ -45,6 +45,12 @@ static const gx_command commands[] = {
       "The stages of a model: ops, chosen kernels, memory, FLOPs and bytes", "",
       "gexec plan graphs/examples/deep_narrow.yaml --stage selection", GX_CMD_PLAN,
       gx_cmd_plan },
+    { "nsys", "A [B]",
+      "Gaps, launches and ops of any program's Nsight Systems or PyTorch trace",
+      "Reads SQLite exports of Nsight Systems (nsys export --type=sqlite), its reports\n"
+      "where nsys is installed, and traces of PyTorch's profiler (.json, .json.gz). Two\n"
+      "files stand side by side, before against after.\n",
+      "gexec nsys eager.sqlite graph.sqlite --csv gaps.csv", GX_CMD_NSYS, gx_cmd_nsys },
     { "ops", "[OP]", "The catalogue of ops, or one of them", "", "gexec ops gemm",
       GX_CMD_OPS, gx_cmd_ops },
     { "doctor", "", "What this machine has and lacks for gexec",

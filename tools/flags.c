@@ -4,7 +4,7 @@
 enum {
     MODEL = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK | GX_CMD_PLAN,
     STEPS = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK,
-    ANY = MODEL | GX_CMD_OPS | GX_CMD_DOCTOR | GX_CMD_INIT
+    ANY = MODEL | GX_CMD_OPS | GX_CMD_DOCTOR | GX_CMD_INIT | GX_CMD_NSYS
 };
 
 /* In the order of the enumerations that they fill. */
@@ -76,10 +76,19 @@ static const gx_flag flags[] = {
       NULL, STEPS, "steps unrolled in one graph (default 1)" },
     { "--nsys-window", NULL, NULL, SWITCH(nsys_window), NO_RANGE,
       GX_CMD_RUN | GX_CMD_COMPARE, "open a window for nsys profile -c cudaProfilerApi" },
+    { "--step-range", NULL, "NAME", GX_FLAG_STRING, AT(step), NO_RANGE, GX_CMD_NSYS,
+      "ranges that are steps (default: step, ProfilerStep)" },
+    { "--within", NULL, "NAME", GX_FLAG_STRING, AT(within), NO_RANGE, GX_CMD_NSYS,
+      "count only what is launched inside ranges of this name" },
+    { "--top", NULL, "N", GX_FLAG_NUMBER, AT(top), 1, 1000000, NULL, GX_CMD_NSYS,
+      "rows of the tables of ops and ranges (default 15)" },
+    { "--csv", NULL, "FILE", GX_FLAG_STRING, AT(csv), NO_RANGE, GX_CMD_NSYS,
+      "every gap as CSV; -: standard output, alone" },
     { "--markdown", NULL, NULL, SWITCH(markdown), NO_RANGE, GX_CMD_OPS,
       "the catalogue as the reference page has it" },
     { "--json", NULL, "FILE", GX_FLAG_STRING, AT(json), NO_RANGE,
-      MODEL | GX_CMD_OPS | GX_CMD_DOCTOR, "result as JSON; -: standard output, alone" },
+      MODEL | GX_CMD_OPS | GX_CMD_DOCTOR | GX_CMD_NSYS,
+      "result as JSON; -: standard output, alone" },
     { "--quiet", "-q", NULL, SWITCH(quiet), NO_RANGE, ANY, "no progress and no remarks" },
     { "--verbose", "-v", NULL, SWITCH(verbose), NO_RANGE, ANY, "say more" },
     { "--help", "-h", NULL, SWITCH(help), NO_RANGE, ANY, "this text" },

@@ -12,7 +12,8 @@ enum {
     GX_CMD_PLAN = 8,
     GX_CMD_OPS = 16,
     GX_CMD_DOCTOR = 32,
-    GX_CMD_INIT = 64
+    GX_CMD_INIT = 64,
+    GX_CMD_NSYS = 128
 };
 
 typedef enum gx_flag_kind {

@@ -266,16 +266,15 @@ static gx_status complete(const gx_json *json, gx_error *err)
 
 /* Writes to `to`, which becomes `path`; the two are the same for what is no regular file,
  * such as a pipe or /dev/null, which must not be replaced by a file. */
-static gx_status write_through(const gx_json *json, const char *to, const char *path,
-                               gx_error *err)
+static gx_status write_through(const char *bytes, size_t length, const char *to,
+                               const char *path, gx_error *err)
 {
     FILE *file = fopen(to, "wb");
     bool written;
 
     if (!file)
         return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    written = fwrite(json->bytes, 1, json->length, file) == json->length &&
-              fputc('\n', file) != EOF;
+    written = fwrite(bytes, 1, length, file) == length && fputc('\n', file) != EOF;
     if (fclose(file) == 0 && written && (to == path || rename(to, path) == 0))
         return GX_OK;
     (void)GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
@@ -284,20 +283,28 @@ static gx_status write_through(const gx_json *json, const char *to, const char *
     return GX_ERR_WRITE;
 }
 
-static gx_status write_file(const gx_json *json, const char *path, gx_error *err)
+gx_status gx_lines_write(const char *path, const char *bytes, size_t length,
+                         gx_error *err)
 {
     const size_t size = strlen(path) + sizeof ".part";
     struct stat found;
     gx_status st;
     char *part;
 
+    if (strcmp(path, "-") == 0) {
+        if (fwrite(bytes, 1, length, stdout) == length && fputc('\n', stdout) != EOF &&
+            fflush(stdout) == 0)
+            return GX_OK;
+        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "standard output: %s",
+                              strerror(errno));
+    }
     if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
-        return write_through(json, path, path, err);
+        return write_through(bytes, length, path, path, err);
     part = malloc(size);
     if (!part)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     snprintf(part, size, "%s.part", path);
-    st = write_through(json, part, path, err);
+    st = write_through(bytes, length, part, path, err);
     free(part);
     return st;
 }
@@ -305,13 +312,7 @@ static gx_status write_file(const gx_json *json, const char *path, gx_error *err
 gx_status gx_json_write(gx_json *json, const char *path, gx_error *err)
 {
     GX_TRY(complete(json, err));
-    if (strcmp(path, "-") != 0)
-        return write_file(json, path, err);
-    if (fwrite(json->bytes, 1, json->length, stdout) != json->length ||
-        fputc('\n', stdout) == EOF || fflush(stdout) != 0)
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "standard output: %s",
-                              strerror(errno));
-    return GX_OK;
+    return gx_lines_write(path, json->bytes, json->length, err);
 }
 
 gx_status gx_json_line(gx_json *json, gx_error *err)

@@ -8,6 +8,7 @@
 #include <gexec/op.h>
 #include <gexec/status.h>
 #include <gexec/tensor.h>
+#include <gexec/trace.h>
 
 #define GX_VERSION_MAJOR 0
 #define GX_VERSION_MINOR 1

@@ -85,6 +85,33 @@ if(GX_HAVE_CUDA)
     list(APPEND gx_library_places ${gx_cublaslt_folder})
 endif()
 
+# What reads other tools' profiles. Each may be absent: the program then says what it
+# lacks. Archives where there are any, as with libyaml.
+add_library(gexec_readers INTERFACE)
+function(gx_reader_library name module macro)
+    pkg_check_modules(GX_${macro} QUIET ${module})
+    set(have 0)
+    if(GX_${macro}_FOUND)
+        pkg_get_variable(folder ${module} libdir)
+        find_library(GX_${macro}_LIBRARY NAMES ${ARGN} HINTS ${folder})
+        mark_as_advanced(GX_${macro}_LIBRARY)
+        if(GX_${macro}_LIBRARY)
+            set(have 1)
+            target_include_directories(gexec_readers SYSTEM INTERFACE
+                                       ${GX_${macro}_INCLUDE_DIRS})
+            target_link_libraries(gexec_readers INTERFACE ${GX_${macro}_LIBRARY})
+        endif()
+    endif()
+    if(NOT have)
+        message(STATUS "${name}: not found; `gexec nsys` will lack what it reads")
+    endif()
+    target_compile_definitions(gexec_readers INTERFACE GX_HAVE_${macro}=${have})
+endfunction()
+gx_reader_library("SQLite" sqlite3 SQLITE libsqlite3.a sqlite3)
+gx_reader_library("YAJL" yajl YAJL libyajl_s.a yajl)
+gx_reader_library("zlib" zlib ZLIB libz.a z)
+target_link_libraries(gexec_readers INTERFACE m ${CMAKE_DL_LIBS} Threads::Threads)
+
 # The C files of a folder; those named *_cuda.c or cuda_*.c need CUDA's headers.
 function(gx_c_sources folder pattern result)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/${pattern})

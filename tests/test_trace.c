@@ -1,0 +1,652 @@
+/* Traces built in code: gaps and their classes, calls, attribution, steps. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+#include "trace_model.h"
+
+static gx_error err;
+
+static int set_up(void **state)
+{
+    *state = gx_trace_create();
+    return *state ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    gx_trace_free(*state);
+    return 0;
+}
+
+static uint32_t text(gx_trace *trace, const char *words)
+{
+    uint32_t id;
+
+    assert_ok(gx_trace_text(trace, words, strlen(words), &id, &err), &err);
+    return id;
+}
+
+/* A kernel of process 1, device 0, stream 7. */
+static gx_trace_activity kernel(int64_t start, int64_t end, int64_t correlation)
+{
+    gx_trace_activity activity = gx_trace_activity_none();
+
+    activity.process = 1;
+    activity.stream = 7;
+    activity.start = start;
+    activity.end = end;
+    activity.correlation = correlation;
+    return activity;
+}
+
+static void add_kernel(gx_trace *trace, int64_t start, int64_t end, int64_t correlation)
+{
+    const gx_trace_activity activity = kernel(start, end, correlation);
+
+    assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
+}
+
+static void add_node_kernel(gx_trace *trace, int64_t start, int64_t end,
+                            int64_t correlation, int64_t node)
+{
+    gx_trace_activity activity = kernel(start, end, correlation);
+
+    activity.node = node;
+    assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
+}
+
+/* On thread 10. */
+static void add_call(gx_trace *trace, const char *name, int64_t start, int64_t end,
+                     int64_t correlation)
+{
+    const gx_trace_call call = { .start = start,
+                                 .end = end,
+                                 .process = 1,
+                                 .thread = 10,
+                                 .correlation = correlation,
+                                 .name = text(trace, name) };
+
+    assert_ok(gx_trace_add_call(trace, &call, &err), &err);
+}
+
+static void add_range(gx_trace *trace, gx_trace_range_kind kind, const char *name,
+                      int64_t start, int64_t end, int64_t thread)
+{
+    const gx_trace_range range = { .kind = kind,
+                                   .name = text(trace, name),
+                                   .start = start,
+                                   .end = end,
+                                   .process = 1,
+                                   .thread = thread };
+
+    assert_ok(gx_trace_add_range(trace, &range, &err), &err);
+}
+
+static void add_node(gx_trace *trace, int64_t id, int64_t original, int64_t time)
+{
+    const gx_trace_node node = {
+        .id = id, .original = original, .time = time, .process = 1, .thread = 10
+    };
+
+    assert_ok(gx_trace_add_node(trace, &node, &err), &err);
+}
+
+static gx_trace_figures *finish(gx_trace *trace, const gx_trace_options *options)
+{
+    gx_trace_figures *figures;
+
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    assert_ok(gx_trace_figures_create(trace, options, &figures, &err), &err);
+    return figures;
+}
+
+static const char *range_of(const gx_trace *trace, size_t i)
+{
+    size_t n;
+    const gx_trace_activity *const activities = gx_trace_activities(trace, &n);
+    const gx_trace_range *ranges;
+
+    assert_true(i < n);
+    ranges = gx_trace_ranges(trace, &n);
+    return activities[i].range == GX_TRACE_NONE
+               ? "none"
+               : gx_trace_text_at(trace, ranges[activities[i].range].name);
+}
+
+static gx_trace_by by_of(const gx_trace *trace, size_t i)
+{
+    size_t n;
+
+    return gx_trace_activities(trace, &n)[i].by;
+}
+
+/* --- gaps --- */
+
+static void gaps_get_their_class_from_the_call_behind(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+
+    add_kernel(trace, 100, 110, GX_TRACE_NONE);
+    add_call(trace, "cudaLaunchKernel", 111, 115, 2); /* begins after the end: host */
+    add_kernel(trace, 120, 130, 2);
+    add_call(trace, "cudaLaunchKernel", 130, 140, 3); /* under way at 130: launch */
+    add_kernel(trace, 135, 150, 3);
+    add_call(trace, "cudaLaunchKernel", 132, 150, 4); /* returned at 150: device */
+    add_kernel(trace, 157, 160, 4);
+    add_kernel(trace, 161, 170, 99); /* no such call */
+    figures = finish(trace, NULL);
+    const gx_trace_device *const device = &figures->device[0];
+    assert_int_equal(device->span, 70);
+    assert_int_equal(device->idle, 10 + 5 + 7 + 1);
+    assert_int_equal(device->busy, device->span - device->idle);
+    assert_int_equal(device->n_gaps, 4);
+    for (int c = 0; c < GX_GAP_CLASSES; c++)
+        assert_int_equal(device->gaps[c].n, 1);
+    assert_int_equal(device->gaps[GX_GAP_HOST].ns, 10);
+    assert_int_equal(device->gaps[GX_GAP_LAUNCH].ns, 5);
+    assert_int_equal(device->gaps[GX_GAP_DEVICE].ns, 7);
+    assert_int_equal(device->gaps[GX_GAP_UNKNOWN].ns, 1);
+    assert_int_equal(device->largest[0], 0);
+    assert_int_equal(device->n_largest, 4);
+    gx_trace_figures_free(figures);
+}
+
+static void a_gap_inside_one_graph_launch_is_the_devices(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+
+    add_call(trace, "cudaGraphLaunch_v10000", 0, 1000, 5);
+    add_kernel(trace, 100, 110, 5);
+    add_kernel(trace, 120, 130, 5); /* the call is still under way */
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->device[0].gaps[GX_GAP_DEVICE].n, 1);
+    assert_int_equal(figures->n_replayed, 2);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_GRAPH].n, 1);
+    gx_trace_figures_free(figures);
+}
+
+static void work_that_overlaps_is_busy_once(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+
+    add_kernel(trace, 10, 100, GX_TRACE_NONE);
+    add_kernel(trace, 20, 30, GX_TRACE_NONE);   /* inside */
+    add_kernel(trace, 90, 110, GX_TRACE_NONE);  /* overlaps */
+    add_kernel(trace, 110, 120, GX_TRACE_NONE); /* touches */
+    add_kernel(trace, 121, 121, GX_TRACE_NONE); /* lasts no time, 1 ns later */
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->device[0].busy, 110);
+    assert_int_equal(figures->device[0].n_gaps, 1);
+    assert_int_equal(figures->device[0].stream[0].n_distances, 1);
+    assert_int_equal(figures->device[0].stream[0].median_ns, 1);
+    gx_trace_figures_free(figures);
+}
+
+static void devices_and_processes_stand_apart(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+    gx_trace_activity other;
+
+    add_kernel(trace, 10, 20, GX_TRACE_NONE);
+    add_kernel(trace, 90, 100, GX_TRACE_NONE);
+    other = kernel(30, 40, GX_TRACE_NONE);
+    other.device = 1;
+    assert_ok(gx_trace_add_activity(trace, &other, &err), &err);
+    other = kernel(50, 60, GX_TRACE_NONE);
+    other.process = 2;
+    assert_ok(gx_trace_add_activity(trace, &other, &err), &err);
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->n_devices, 3);
+    assert_int_equal(figures->device[0].idle, 70);
+    assert_int_equal(figures->device[1].idle, 0);
+    assert_int_equal(figures->device[2].idle, 0);
+    gx_trace_figures_free(figures);
+}
+
+/* Against a count of every nanosecond. */
+static void busy_and_gaps_are_those_of_a_slow_count(void **state)
+{
+    enum { LENGTH = 2000, KERNELS = 60 };
+    gx_trace *const trace = *state;
+    test_random random = test_random_start(test_seed());
+    bool busy[LENGTH + 1] = { false };
+    int64_t first = LENGTH, last = 0, n_busy = 0, n_gaps = 0;
+    gx_trace_figures *figures;
+
+    for (int i = 0; i < KERNELS; i++) {
+        const int64_t start = test_random_int(&random, 1, LENGTH - 40);
+        const int64_t end = start + test_random_int(&random, 1, 40);
+
+        add_kernel(trace, start, end, GX_TRACE_NONE);
+        for (int64_t t = start; t < end; t++)
+            busy[t] = true;
+        first = start < first ? start : first;
+        last = end > last ? end : last;
+    }
+    for (int64_t t = first; t < last; t++) {
+        n_busy += busy[t];
+        n_gaps += !busy[t] && busy[t + 1];
+    }
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->device[0].span, last - first);
+    assert_int_equal(figures->device[0].busy, n_busy);
+    assert_int_equal(figures->device[0].n_gaps, n_gaps);
+    gx_trace_figures_free(figures);
+}
+
+/* --- records that cannot be true --- */
+
+static void impossible_records_are_dropped_and_counted(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+    gx_trace_dropped dropped;
+
+    add_call(trace, "cudaLaunchKernel", 1000, 1010, 1);
+    add_kernel(trace, 1005, 1020, 1); /* before the call returns: normal */
+    add_kernel(trace, 0, 0, 1);
+    add_kernel(trace, 1100, 1090, GX_TRACE_NONE);
+    add_kernel(trace, 999, 1020, 1); /* before the call begins */
+    figures = finish(trace, NULL);
+    dropped = gx_trace_dropped_get(trace);
+    assert_int_equal(dropped.no_time, 1);
+    assert_int_equal(dropped.backwards, 1);
+    assert_int_equal(dropped.before_call, 1);
+    assert_int_equal(figures->device[0].n_activities, 1);
+    assert_int_equal(figures->device[0].span, 15);
+    gx_trace_figures_free(figures);
+}
+
+static void times_that_no_clock_shows_are_refused(void **state)
+{
+    gx_trace_activity activity = kernel(INT64_MIN, INT64_MAX, 1);
+    const gx_trace_range range = { .start = INT64_MIN };
+
+    assert_fails(gx_trace_add_activity(*state, &activity, &err), GX_ERR_DATA, &err,
+                 "no clock");
+    activity.start = 0;
+    assert_fails(gx_trace_add_activity(*state, &activity, &err), GX_ERR_DATA, &err,
+                 "no clock");
+    assert_fails(gx_trace_add_range(*state, &range, &err), GX_ERR_DATA, &err, "no clock");
+}
+
+/* --- calls --- */
+
+static void each_call_is_counted_once(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+
+    add_call(trace, "cudaLaunchKernel_v7000", 10, 20, 1);
+    add_call(trace, "cuLaunchKernelEx", 10, 18, 1); /* a twin, inside the other */
+    add_call(trace, "cudaLaunchKernel", 30, 40, 2); /* captured: no work */
+    add_call(trace, "cudaGraphLaunch_v10000", 50, 70, 3);
+    add_call(trace, "cudaLaunchHostFunc", 80, 90, 4);
+    add_kernel(trace, 15, 25, 1);
+    add_kernel(trace, 60, 61, 3);
+    add_kernel(trace, 62, 63, 3);
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_KERNEL].n, 2);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_KERNEL].ns, 20);
+    assert_int_equal(figures->calls_without_work[GX_TRACE_CALL_KERNEL], 1);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_GRAPH].n, 1);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_GRAPH].ns, 20);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_OTHER].n, 1);
+    assert_int_equal(figures->kind[GX_TRACE_KERNEL].n, 3);
+    gx_trace_figures_free(figures);
+}
+
+static void correlations_of_other_processes_do_not_count(void **state)
+{
+    gx_trace *const trace = *state;
+    const gx_trace_call same = { .process = 3, .correlation = 1, .thread = 30 };
+    gx_trace_activity activity = kernel(100, 110, 1);
+    gx_trace_figures *figures;
+
+    add_call(trace, "cudaLaunchKernel", 10, 20, 1);
+    assert_ok(gx_trace_add_call(trace, &same, &err), &err);
+    activity.process = 2;
+    assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
+    figures = finish(trace, NULL);
+    assert_int_equal(gx_trace_activities(trace, &(size_t){ 0 })[0].call, GX_TRACE_NONE);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_OTHER].n, 1); /* no twin of the other */
+    gx_trace_figures_free(figures);
+}
+
+/* --- attribution --- */
+
+static void eager_work_belongs_to_the_innermost_range_of_its_thread(void **state)
+{
+    gx_trace *const trace = *state;
+
+    add_range(trace, GX_TRACE_PUSH_POP, "outer", 0, 100, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "inner", 20, 40, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "elsewhere", 0, 1000, 11);
+    add_range(trace, GX_TRACE_PUSH_POP, "open", 200, GX_TRACE_OPEN, 10);
+    add_call(trace, "cudaLaunchKernel", 25, 30, 1);
+    add_call(trace, "cudaLaunchKernel", 50, 60, 2);
+    add_call(trace, "cudaLaunchKernel", 150, 160, 3);
+    add_call(trace, "cudaLaunchKernel", 250, 260, 4);
+    for (int i = 1; i <= 4; i++)
+        add_kernel(trace, 1000 + 10 * i, 1005 + 10 * i, i);
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    assert_string_equal(range_of(trace, 0), "inner");
+    assert_string_equal(range_of(trace, 1), "outer");
+    assert_string_equal(range_of(trace, 2), "none");
+    assert_string_equal(range_of(trace, 3), "open");
+    assert_int_equal(by_of(trace, 0), GX_TRACE_BY_LAUNCH);
+}
+
+static void start_end_ranges_count_where_no_push_pop_does(void **state)
+{
+    gx_trace *const trace = *state;
+
+    add_range(trace, GX_TRACE_START_END, "early", 0, 100, 99);
+    add_range(trace, GX_TRACE_START_END, "late", 50, 200,
+              98); /* overlaps, other thread */
+    add_range(trace, GX_TRACE_PUSH_POP, "pushed", 60, 70, 10);
+    add_call(trace, "cudaLaunchKernel", 10, 11, 1);
+    add_call(trace, "cudaLaunchKernel", 65, 66, 2);
+    add_call(trace, "cudaLaunchKernel", 90, 91, 3);
+    add_call(trace, "cudaLaunchKernel", 150, 151, 4);
+    add_call(trace, "cudaLaunchKernel", 250, 251, 5);
+    for (int i = 1; i <= 5; i++)
+        add_kernel(trace, 1000 + 10 * i, 1005 + 10 * i, i);
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    assert_string_equal(range_of(trace, 0), "early");
+    assert_string_equal(range_of(trace, 1), "pushed");
+    assert_string_equal(range_of(trace, 2), "late");
+    assert_string_equal(range_of(trace, 3), "late");
+    assert_string_equal(range_of(trace, 4), "none");
+    assert_int_equal(by_of(trace, 2), GX_TRACE_BY_START_END);
+}
+
+/* Against trying every range; they cross each other as real ones must not. */
+static void the_range_that_began_last_is_found_among_any(void **state)
+{
+    enum { SPANS = 40, QUERIES = 200, LATEST = 60 };
+    test_random random = test_random_start(test_seed());
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        gx_trace_span spans[SPANS];
+        gx_trace_query queries[QUERIES];
+
+        for (int i = 0; i < SPANS; i++) {
+            spans[i].key = test_random_int(&random, 0, 2);
+            spans[i].start = test_random_int(&random, 0, LATEST);
+            spans[i].end = spans[i].start + test_random_int(&random, 0, 15);
+            spans[i].range = i;
+        }
+        for (int i = 0; i < QUERIES; i++)
+            queries[i] = (gx_trace_query){ .key = test_random_int(&random, 0, 3),
+                                           .time = test_random_int(&random, -5, LATEST),
+                                           .index = i };
+        assert_ok(gx_trace_cover(spans, SPANS, queries, QUERIES, &err), &err);
+        for (int i = 0; i < QUERIES; i++) {
+            int64_t began = -1, found = -1;
+
+            for (int j = 0; j < SPANS; j++)
+                if (spans[j].key == queries[i].key && spans[j].start <= queries[i].time &&
+                    spans[j].end >= queries[i].time) {
+                    began = spans[j].start > began ? spans[j].start : began;
+                    if (spans[j].range == queries[i].range)
+                        found = spans[j].start;
+                }
+            assert_int_equal(found, began);
+            assert_true((queries[i].range == GX_TRACE_NONE) == (began == -1));
+        }
+    }
+}
+
+/* A clone has two rows; clones of clones are followed. */
+static void replayed_nodes_belong_to_the_range_of_their_capture(void **state)
+{
+    gx_trace *const trace = *state;
+
+    add_range(trace, GX_TRACE_PUSH_POP, "gemm", 10, 20, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "relu", 30, 40, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "instantiate", 50, 60, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "replay", 100, 200, 10);
+    add_node(trace, 1, GX_TRACE_NONE, 15);
+    add_node(trace, 2, GX_TRACE_NONE, 35);
+    add_node(trace, 101, 1, 55);
+    add_node(trace, 101, GX_TRACE_NONE, 55);
+    add_node(trace, 102, GX_TRACE_NONE, 55);
+    add_node(trace, 102, 2, 55);
+    add_node(trace, 201, 101, 56); /* of a clone */
+    add_call(trace, "cudaGraphLaunch", 110, 120, 9);
+    add_node_kernel(trace, 130, 131, 9, 101);
+    add_node_kernel(trace, 132, 133, 9, 102);
+    add_node_kernel(trace, 134, 135, 9, 201);
+    add_node_kernel(trace, 136, 137, 9, 777); /* unknown: only its launch is known */
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    assert_string_equal(range_of(trace, 0), "gemm");
+    assert_string_equal(range_of(trace, 1), "relu");
+    assert_string_equal(range_of(trace, 2), "gemm");
+    assert_string_equal(range_of(trace, 3), "replay");
+    assert_int_equal(by_of(trace, 0), GX_TRACE_BY_CAPTURE);
+    assert_int_equal(by_of(trace, 3), GX_TRACE_BY_REPLAY);
+}
+
+static void clones_that_go_in_circles_end(void **state)
+{
+    gx_trace *const trace = *state;
+
+    add_node(trace, 1, 2, 15);
+    add_node(trace, 2, 1, 15);
+    add_node_kernel(trace, 130, 131, GX_TRACE_NONE, 1);
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    assert_string_equal(range_of(trace, 0), "none");
+}
+
+static void nodes_from_before_the_window_are_said(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+
+    add_node(trace, 1, GX_TRACE_NONE, -500);
+    add_node(trace, 101, 1, -400);
+    add_range(trace, GX_TRACE_PUSH_POP, "step", 100, 200, 10);
+    add_call(trace, "cudaGraphLaunch", 110, 120, 9);
+    add_node_kernel(trace, 130, 135, 9, 101);
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->nodes_before_window.n, 1);
+    assert_int_equal(figures->nodes_before_window.ns, 5);
+    assert_string_equal(range_of(trace, 0), "step");
+    gx_trace_figures_free(figures);
+}
+
+/* --- steps and windows --- */
+
+static void gaps_between_steps_stand_apart(void **state)
+{
+    gx_trace *const trace = *state;
+    const gx_trace_options iterations = { .step = "iteration" };
+    gx_trace_figures *figures;
+
+    add_range(trace, GX_TRACE_PUSH_POP, "iteration 1", 0, 100, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "iteration 2", 100, 200, 10);
+    add_range(trace, GX_TRACE_PUSH_POP, "iterations", 0, 300, 10); /* another name */
+    add_call(trace, "cudaLaunchKernel", 10, 11, 1);
+    add_call(trace, "cudaLaunchKernel", 20, 21, 2);
+    add_call(trace, "cudaLaunchKernel", 110, 111, 3);
+    add_kernel(trace, 12, 14, 1);
+    add_kernel(trace, 22, 24, 2);
+    add_kernel(trace, 112, 114, 3);
+    figures = finish(trace, &iterations);
+    assert_int_equal(figures->n_steps, 2);
+    assert_int_equal(figures->device[0].gaps[GX_GAP_HOST].n, 2);
+    assert_int_equal(figures->device[0].step_gaps[GX_GAP_HOST].n, 1);
+    assert_int_equal(figures->device[0].step_gaps[GX_GAP_HOST].ns, 88);
+    gx_trace_figures_free(figures);
+    assert_ok(gx_trace_figures_create(trace, NULL, &figures, &err), &err);
+    assert_int_equal(figures->n_steps, 0);
+    gx_trace_figures_free(figures);
+}
+
+static void a_window_leaves_the_rest_out(void **state)
+{
+    gx_trace *const trace = *state;
+    const gx_trace_options window = { .within = "hot" };
+    const gx_trace_options absent = { .within = "cold" };
+    gx_trace_figures *figures;
+
+    add_range(trace, GX_TRACE_PUSH_POP, "hot", 100, 200, 10);
+    add_call(trace, "cudaLaunchKernel", 10, 11, 1);
+    add_call(trace, "cudaLaunchKernel", 110, 111, 2);
+    add_call(trace, "cudaLaunchKernel", 120, 121, 3);
+    add_kernel(trace, 20, 30, 1);
+    add_kernel(trace, 115, 116, 2);
+    add_kernel(trace, 125, 126, 3);
+    figures = finish(trace, &window);
+    assert_true(figures->within);
+    assert_int_equal(figures->device[0].span, 11);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_KERNEL].n, 2);
+    gx_trace_figures_free(figures);
+    assert_fails(gx_trace_figures_create(trace, &absent, &figures, &err), GX_ERR_DATA,
+                 &err, "no range is named 'cold'");
+    assert_null(figures);
+}
+
+static void gexecs_own_window_is_found(void **state)
+{
+    gx_trace *const trace = *state;
+    const gx_trace_range measured = { .name = text(trace, "measured"),
+                                      .domain = text(trace, "gexec"),
+                                      .start = 100,
+                                      .end = 200,
+                                      .process = 1,
+                                      .thread = 10 };
+    gx_trace_figures *figures;
+
+    add_range(trace, GX_TRACE_PUSH_POP, "measured", 0, 50, 10); /* somebody else's */
+    assert_ok(gx_trace_add_range(trace, &measured, &err), &err);
+    add_call(trace, "cudaLaunchKernel", 10, 11, 1);
+    add_call(trace, "cudaGraphLaunch", 110, 111, 2);
+    add_kernel(trace, 20, 30, 1);
+    add_kernel(trace, 115, 116, 2);
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->kind[GX_TRACE_KERNEL].n, 1);
+    assert_int_equal(figures->calls[GX_TRACE_CALL_KERNEL].n, 0);
+    gx_trace_figures_free(figures);
+}
+
+/* --- tables and texts --- */
+
+static void ops_are_summed_by_name(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+    gx_trace_activity activity;
+
+    for (int i = 1; i <= 40; i++) {
+        activity = kernel(1000 * i, 1000 * i + i, GX_TRACE_NONE);
+        activity.name = text(trace, i % 2 ? "odd" : "even");
+        assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
+    }
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->n_ops, 2);
+    const gx_trace_op *const even = &figures->op[0];
+    assert_string_equal(gx_trace_text_at(trace, even->name), "even");
+    assert_int_equal(even->share.n, 20);
+    assert_int_equal(even->share.ns, 420);
+    assert_int_equal(even->median_ns, 21);
+    assert_int_equal(even->p95_ns, 38);
+    assert_int_equal(even->least_ns, 2);
+    assert_int_equal(even->most_ns, 40);
+    gx_trace_figures_free(figures);
+}
+
+static void texts_are_kept_clean_and_once(void **state)
+{
+    gx_trace *const trace = *state;
+    uint32_t first, second;
+    char name[32];
+
+    assert_ok(gx_trace_text(trace, "a\0b\xFFz\n\xC3\xA9\xED\xA0\x80", 11, &first, &err),
+              &err);
+    assert_string_equal(gx_trace_text_at(trace, first),
+                        "a\xEF\xBF\xBD"
+                        "b\xEF\xBF\xBDz \xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_int_equal(text(trace, ""), 0);
+    first = text(trace, "kernel 7");
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "kernel %d", i);
+        (void)text(trace, name);
+    }
+    second = text(trace, "kernel 7");
+    assert_int_equal(first, second);
+    assert_string_equal(gx_trace_text_at(trace, second), "kernel 7");
+    assert_string_equal(gx_trace_text_at(trace, 1u << 30), "");
+}
+
+static void an_empty_trace_has_no_devices(void **state)
+{
+    gx_trace_figures *figures;
+
+    assert_fails(gx_trace_figures_create(*state, NULL, &figures, &err), GX_ERR_STATE,
+                 &err, "not finished");
+    figures = finish(*state, NULL);
+    assert_int_equal(figures->n_devices, 0);
+    assert_int_equal(figures->n_ops, 0);
+    gx_trace_figures_free(figures);
+    assert_fails(gx_trace_finish(*state, &err), GX_ERR_STATE, &err, "finished");
+}
+
+/* Quadratic work would take hours. */
+static void a_million_records_are_no_matter(void **state)
+{
+    enum { KERNELS = 300000 };
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+
+    for (int64_t i = 1; i <= KERNELS; i++) {
+        add_call(trace, "cudaLaunchKernel", 100 * i, 100 * i + 10, i);
+        add_kernel(trace, 100 * i + 5, 100 * i + 50, i);
+        add_range(trace, GX_TRACE_PUSH_POP, "op", 100 * i - 1, 100 * i + 11, 10);
+    }
+    add_range(trace, GX_TRACE_START_END, "all", 0, GX_TRACE_OPEN, 10);
+    figures = finish(trace, NULL);
+    assert_int_equal(figures->by[GX_TRACE_BY_LAUNCH].n, KERNELS);
+    assert_int_equal(figures->device[0].n_gaps, KERNELS - 1);
+    gx_trace_figures_free(figures);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(gaps_get_their_class_from_the_call_behind),
+        TEST(a_gap_inside_one_graph_launch_is_the_devices),
+        TEST(work_that_overlaps_is_busy_once),
+        TEST(devices_and_processes_stand_apart),
+        TEST(busy_and_gaps_are_those_of_a_slow_count),
+        TEST(impossible_records_are_dropped_and_counted),
+        TEST(times_that_no_clock_shows_are_refused),
+        TEST(each_call_is_counted_once),
+        TEST(correlations_of_other_processes_do_not_count),
+        TEST(eager_work_belongs_to_the_innermost_range_of_its_thread),
+        TEST(start_end_ranges_count_where_no_push_pop_does),
+        TEST(the_range_that_began_last_is_found_among_any),
+        TEST(replayed_nodes_belong_to_the_range_of_their_capture),
+        TEST(clones_that_go_in_circles_end),
+        TEST(nodes_from_before_the_window_are_said),
+        TEST(gaps_between_steps_stand_apart),
+        TEST(a_window_leaves_the_rest_out),
+        TEST(gexecs_own_window_is_found),
+        TEST(ops_are_summed_by_name),
+        TEST(texts_are_kept_clean_and_once),
+        TEST(an_empty_trace_has_no_devices),
+        TEST(a_million_records_are_no_matter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

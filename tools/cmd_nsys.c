@@ -1,0 +1,68 @@
+/* gexec nsys: what a profile of anyone's program says about gaps and launches. */
+#include <string.h>
+
+#include "nsys_report.h"
+
+static bool takes_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+static gx_status read_one(const gx_args *args, const char *path, gx_nsys_report *report,
+                          gx_error *err)
+{
+    const gx_trace_options options = { .step = args->step, .within = args->within };
+    gx_status st;
+
+    GX_TRY(gx_trace_file_read(path, &report->file, err));
+    st = gx_trace_figures_create(report->file.trace, &options, &report->figures, err);
+    if (st != GX_OK)
+        gx_error_prefix(err, path);
+    return st;
+}
+
+static void print_all(const gx_args *args, const gx_nsys_report *reports, size_t n)
+{
+    if (n == 2) {
+        gx_nsys_print_pair(&reports[0], &reports[1], stdout);
+        fputc('\n', stdout);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            fputc('\n', stdout);
+        gx_nsys_print(&reports[i], args, stdout);
+    }
+}
+
+static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
+                                 gx_error *err)
+{
+    const size_t n = args->n_names;
+
+    for (size_t i = 0; i < n; i++)
+        GX_TRY(read_one(args, args->names[i], &reports[i], err));
+    if (!takes_stdout(args->json) && !takes_stdout(args->csv))
+        print_all(args, reports, n);
+    if (args->json)
+        GX_TRY(gx_nsys_write_json(reports, n, args->json, err));
+    if (args->csv)
+        GX_TRY(gx_nsys_write_csv(reports, n, args->csv, err));
+    return GX_OK;
+}
+
+int gx_cmd_nsys(const gx_args *args)
+{
+    gx_nsys_report reports[2] = { { .figures = NULL }, { .figures = NULL } };
+    gx_error err = { 0 };
+    int exit_status = GX_EXIT_OK;
+
+    if (takes_stdout(args->json) && takes_stdout(args->csv))
+        return gx_say_usage(args, "--json - and --csv - exclude each other");
+    if (read_and_report(args, reports, &err) != GX_OK)
+        exit_status = gx_say_error(args, &err);
+    for (size_t i = 0; i < 2; i++) {
+        gx_trace_figures_free(reports[i].figures);
+        gx_trace_file_free(&reports[i].file);
+    }
+    return exit_status;
+}
