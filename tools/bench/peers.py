@@ -29,7 +29,7 @@ LOSS_STEPS = 50
 LOSS_LIMIT = 1e-4  # relative, f32
 BLOCK_SECONDS = 0.015
 # A rate at which 50 steps on one batch do not bring the loss near nothing, where a relative
-# difference is float32's own: there two ways of PyTorch differ by 5e-4 from each other too.
+# difference is float32's own.
 LEARNING_RATE, WEIGHT_DECAY = 1e-4, 0.01
 
 WORKLOADS = {
