@@ -1,7 +1,8 @@
 # Progress on a terminal: one line, drawn again in place.
 . ./lib.sh
 
-command -v script >/dev/null || { echo "there is no program 'script'" >&2; exit 77; }
+script -qec true /dev/null </dev/null >/dev/null 2>&1 ||
+    { echo "skipped: there is no program 'script', or no pseudo-terminal" >&2; exit 77; }
 last='a run on a terminal'
 TERM=xterm script -qec "stty cols 100; $gexec run $examples/mnist_mlp.yaml --device cpu --steps 40" \
     /dev/null </dev/null >"$work/out" || fail "it ends with $?"
