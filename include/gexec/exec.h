@@ -136,8 +136,7 @@ typedef struct gx_unit_info {
 typedef struct gx_rejected_info {
     const char *alternative;
     double measured_us; /* < 0: not measured */
-    const char
-        *reason; /* "slower", "does not apply: ...", "error 3.1e-2 over tolerance" */
+    const char *reason; /* "slower", "does not apply: ...", "error 3e-2 over ..." */
 } gx_rejected_info;
 GX_API size_t gx_plan_unit_count(const gx_plan *plan);
 GX_API gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i);
@@ -155,8 +154,7 @@ typedef struct gx_plan_info {
     double lane_us[2]; /* step time with 1 and 2 lanes when both were tried; < 0: not */
     double programmatic_us[2]; /* off, on; < 0: not tried */
     size_t n_forced;           /* units that took the forced alternative */
-    const char
-        *cache_note; /* why the cache was not read or not written; NULL: all well */
+    const char *cache_note;    /* why the cache was not read or written; NULL: it was */
 } gx_plan_info;
 GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
 /* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit
