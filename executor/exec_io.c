@@ -33,38 +33,6 @@ gx_status gx_exec_find(const gx_exec *exec, const char *name, int32_t *id, gx_er
                    nearest ? "'" : "");
 }
 
-/* `any_float`: f32 and f64 are converted; else the declared type alone. */
-static gx_status check_host(const gx_value *value, const gx_tensor *host, bool any_float,
-                            gx_error *err)
-{
-    gx_tensor declared = { .rank = value->rank };
-    char expected[128];
-    char found[128];
-
-    if (!host)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "the host tensor of '%s' is NULL",
-                       value->name);
-    memcpy(declared.dim, value->dim, sizeof declared.dim);
-    if (!gx_same_shape(&declared, host))
-        return GX_FAIL(err, GX_ERR_SHAPE, "'%s' has shape %s, the host tensor %s",
-                       value->name,
-                       gx_shape_text(value->rank, value->dim, expected, sizeof expected),
-                       gx_shape_text(host->rank, host->dim, found, sizeof found));
-    if (!host->data && gx_count(host) > 0)
-        return GX_FAIL(err, GX_ERR_ARGUMENT,
-                       "the data of the host tensor of '%s' is NULL", value->name);
-    if (host->dtype == value->dtype ||
-        (any_float && (host->dtype == GX_F32 || host->dtype == GX_F64)))
-        return GX_OK;
-    const bool is_one_of_both = any_float && value->dtype == GX_F32;
-
-    return GX_FAIL(err, GX_ERR_SHAPE, "'%s' is %s; its host tensor is %s%s, not %s",
-                   value->name, gx_dtype_name(value->dtype),
-                   is_one_of_both ? "f32 or f64" : gx_dtype_name(value->dtype),
-                   any_float && !is_one_of_both ? ", f32 or f64" : "",
-                   gx_dtype_name(host->dtype));
-}
-
 static gx_status find_input(const gx_exec *exec, const char *name, int32_t *id,
                             gx_error *err)
 {
@@ -110,7 +78,8 @@ static gx_status write_input(gx_exec *exec, const char *name, const gx_tensor *h
     GX_TRY(find_input(exec, name, &id, err));
     const gx_value *value = &exec->plan->graph->values[id];
     void *to = exec->value_data[id];
-    GX_TRY(check_host(value, host, true, err));
+    GX_TRY(gx_check_host(value->name, value->dtype, value->rank, value->dim, host, true,
+                         err));
     if (value->index_limit > 0)
         GX_TRY(gx_check_indices(host, value->index_limit, name, err));
     /* An input that no op reads has no memory. */
@@ -208,7 +177,8 @@ static gx_status read_value(gx_exec *exec, const char *name, gx_tensor *host,
     if (name && gx_state_find(exec->state, name))
         return gx_state_read(exec->state, name, host, err);
     GX_TRY(find_readable(exec, name, &value, &data, err));
-    GX_TRY(check_host(value, host, true, err));
+    GX_TRY(gx_check_host(value->name, value->dtype, value->rank, value->dim, host, true,
+                         err));
     return gx_device_get(exec->device, host->data, host->dtype, data, value->dtype,
                          gx_count(host), err);
 }
@@ -231,7 +201,8 @@ static gx_status fetch_value(gx_exec *exec, const char *name, gx_tensor *host,
     const void *data = NULL;
 
     GX_TRY(find_readable(exec, name, &value, &data, err));
-    GX_TRY(check_host(value, host, false, err));
+    GX_TRY(gx_check_host(value->name, value->dtype, value->rank, value->dim, host, false,
+                         err));
     if (gx_count(host) == 0)
         return GX_OK;
     if (on_cpu(exec)) /* steps have run when they are submitted */

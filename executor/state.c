@@ -401,28 +401,6 @@ static gx_status find(const gx_state *state, const char *name, const gx_entry **
                    "no parameter, state or data tensor is named '%s'", name);
 }
 
-static gx_status check_host(const gx_entry *entry, const gx_tensor *host, gx_error *err)
-{
-    gx_tensor shape = { .rank = entry->rank };
-    char expected[128], found[128];
-
-    memcpy(shape.dim, entry->dim, sizeof shape.dim);
-    if (!gx_same_shape(&shape, host))
-        return GX_FAIL(err, GX_ERR_SHAPE, "'%s' has shape %s, the host tensor %s",
-                       entry->name,
-                       gx_shape_text(entry->rank, entry->dim, expected, sizeof expected),
-                       gx_shape_text(host->rank, host->dim, found, sizeof found));
-    if (host->dtype != entry->dtype && host->dtype != GX_F32 && host->dtype != GX_F64)
-        return GX_FAIL(err, GX_ERR_SHAPE,
-                       "'%s' is %s; a host tensor of it is %sf32 or f64, not %s",
-                       entry->name, gx_dtype_name(entry->dtype),
-                       entry->dtype == GX_BF16  ? "bf16, "
-                       : entry->dtype == GX_I32 ? "i32, "
-                                                : "",
-                       gx_dtype_name(host->dtype));
-    return GX_OK;
-}
-
 gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
                          gx_error *err)
 {
@@ -432,7 +410,8 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
 
     gx_error_clear(err);
     GX_TRY(find(state, name, &entry, err));
-    GX_TRY(check_host(entry, host, err));
+    GX_TRY(gx_check_host(entry->name, entry->dtype, entry->rank, entry->dim, host, true,
+                         err));
     if (entry->index_limit > 0)
         GX_TRY(gx_check_indices(host, entry->index_limit, name, err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
@@ -450,7 +429,8 @@ gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host, gx_e
 
     gx_error_clear(err);
     GX_TRY(find(state, name, &entry, err));
-    GX_TRY(check_host(entry, host, err));
+    GX_TRY(gx_check_host(entry->name, entry->dtype, entry->rank, entry->dim, host, true,
+                         err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
     st = gx_device_get(state->device, host->data, host->dtype, entry->data, entry->dtype,
                        gx_entry_count(entry), err);

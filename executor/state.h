@@ -58,4 +58,13 @@ gx_status gx_state_fill_data(gx_state *state, const gx_graph *graph,
 gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, const char *where,
                            gx_error *err) GX_MUST_CHECK;
 
+/* --- host_check.c --- */
+
+/* A host tensor must have the shape of the tensor `name` that it is copied from or to,
+ * data unless it is empty, and its dtype; or, with `any_float`, f32 or f64, which are
+ * converted. */
+gx_status gx_check_host(const char *name, gx_dtype dtype, int rank, const int64_t *dim,
+                        const gx_tensor *host, bool any_float,
+                        gx_error *err) GX_MUST_CHECK;
+
 #endif
