@@ -3,9 +3,11 @@
 #ifndef GEXEC_GEXEC_H
 #define GEXEC_GEXEC_H
 
+#include <gexec/ceilings.h>
 #include <gexec/exec.h>
 #include <gexec/graph.h>
 #include <gexec/op.h>
+#include <gexec/profile.h>
 #include <gexec/status.h>
 #include <gexec/tensor.h>
 #include <gexec/trace.h>
