@@ -18,6 +18,11 @@ enum {
 /* A chain is cut short where it would run for longer than this. */
 static const double chain_limit_s = 8e-3;
 
+/* One launch by itself tells a hopeless candidate: so many times the best, and so much
+ * more that what a launch itself costs does not matter. */
+static const double hopeless_factor = 4;
+static const double hopeless_us = 200;
+
 static int compare_doubles(const void *a, const void *b)
 {
     const double x = *(const double *)a;
@@ -127,8 +132,8 @@ static gx_status time_chain(const gx_chain *chain, void *graph_exec,
     return GX_OK;
 }
 
-static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, double *us,
-                               gx_error *err)
+static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, double best_us,
+                               double *us, gx_error *err)
 {
     gx_graph_cost cost;
     void *graph = NULL;
@@ -141,12 +146,19 @@ static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, doubl
         st = time_once(chain, NULL, watch, &seconds, err);
     if (st != GX_OK)
         return st;
+    const bool is_hopeless =
+        best_us > 0 && 1e6 * seconds > hopeless_factor * best_us + hopeless_us;
+
+    if (is_hopeless)
+        chain->n_copies = 1;
     while (chain->n_copies > 1 && chain->n_copies * seconds > chain_limit_s)
         chain->n_copies--;
     st = gx_record(chain->device, record_chain, chain, &graph, err);
     /* A group of size zero launches nothing and takes no time. */
     if (st == GX_OK && chain->n_nodes == 0)
         *us = 0;
+    else if (st == GX_OK && is_hopeless)
+        *us = 1e6 * seconds;
     else if (st == GX_OK)
         st = gx_graph_start(chain->device, graph, &graph_exec, &cost, err);
     if (st == GX_OK && graph_exec)
@@ -157,7 +169,8 @@ static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, doubl
 
 gx_status gx_measure_group(gx_device *device, const gx_group *group,
                            const gx_alternative *alternative, const gx_prepared *prepared,
-                           void *workspace, double *us, int *n_nodes, gx_error *err)
+                           void *workspace, double best_us, double *us, int *n_nodes,
+                           gx_error *err)
 {
     gx_chain chain = {
         .device = device,
@@ -175,7 +188,7 @@ gx_status gx_measure_group(gx_device *device, const gx_group *group,
     GX_TRY(gx_device_enter(device, &previous, err));
     gx_status st = open_stopwatch(&watch, err);
     if (st == GX_OK) {
-        st = measure_chain(&chain, &watch, us, err);
+        st = measure_chain(&chain, &watch, best_us, us, err);
         close_stopwatch(&watch);
     }
     gx_device_leave(device, previous);
@@ -222,20 +235,14 @@ static gx_status measure_exec(gx_exec *exec, double *us, gx_error *err)
     return GX_OK;
 }
 
-gx_status gx_measure_plan(const gx_plan *plan, double *us, gx_error *err)
+gx_status gx_measure_plan(const gx_plan *plan, gx_state *state, double *us, gx_error *err)
 {
-    const gx_state_options options = { .device = plan->device };
-    const gx_graph *graph = plan->graph;
-    gx_state *state = NULL;
     gx_exec *exec = NULL;
 
     *us = -1;
-    gx_status st = gx_state_create(&graph, 1, &options, &state, err);
-    if (st == GX_OK)
-        st = gx_exec_create(plan, state, NULL, &exec, err);
+    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
     if (st == GX_OK)
         st = measure_exec(exec, us, err);
     gx_exec_free(exec);
-    gx_state_free(state);
     return st;
 }
