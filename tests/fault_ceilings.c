@@ -3,10 +3,15 @@
 #include "fake_cuda_paths.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+
+#include "args.h"
 
 static gx_status measure(void *user, gx_error *err)
 {
@@ -18,12 +23,13 @@ static void measuring_takes_every_failure(void **state)
     gx_ceilings ceilings;
 
     (void)state;
-    assert_true(path_fail_some_calls(measure, &ceilings, 8) >= 150);
+    assert_true(path_fail_some_calls(measure, &ceilings, 4) >= 100);
     assert_int_equal(fake_live(), 0);
 }
 
 /* The simulated clock ticks once for each thing that runs, however large: rates follow,
- * while graphs of any length take a tick, and so a node costs nothing, which cannot be. */
+ * while graphs of any length take a tick, and so a node costs nothing, which cannot be.
+ */
 static void rates_are_told_and_what_cannot_be_is_not(void **state)
 {
     const double largest = 2 * pow(2048, 3) / 2e-3; /* a product is two ticks */
@@ -115,6 +121,94 @@ static void a_card_that_is_not_there_is_told(void **state)
     fake_set_device_count(1);
 }
 
+/* --- gexec doctor --- */
+
+/* Runs doctor with its JSON in the file `json` and what it prints in the file `out`. */
+static int doctor(bool measure, const char *json, const char *out)
+{
+    const gx_args args = { .measure = measure, .gpu = -1, .quiet = true, .json = json };
+    FILE *file = fopen(out, "w");
+
+    assert_non_null(file);
+    fflush(stdout);
+    const int before = dup(STDOUT_FILENO);
+    assert_true(before >= 0);
+    assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
+    const int exit_status = gx_cmd_doctor(&args);
+    fflush(stdout);
+    assert_true(dup2(before, STDOUT_FILENO) >= 0);
+    close(before);
+    fclose(file);
+    return exit_status;
+}
+
+static void assert_files_have(const char *json, const char *in_json, const char *out,
+                              const char *in_out)
+{
+    char *text = test_read(json, NULL);
+
+    assert_has(text, in_json);
+    free(text);
+    text = test_read(out, NULL);
+    assert_has(text, in_out);
+    free(text);
+}
+
+static void doctor_measures_keeps_and_shows(void **state)
+{
+    char *json = test_path("doctor.json");
+    char *out = test_path("doctor.txt");
+
+    (void)state;
+    fake_begin();
+    assert_int_equal(setenv("XDG_CACHE_HOME", test_folder(), 1), 0);
+    assert_int_equal(doctor(false, json, out), GX_EXIT_OK);
+    assert_files_have(json, "gexec doctor --measure", out, "\nlacks  ceilings ");
+    assert_int_equal(doctor(true, json, out), GX_EXIT_OK);
+    assert_files_have(json, "\"programmatic_node_s\": null", out,
+                      "ceilings of simulated GPU, measured 2");
+    fake_begin();
+    assert_int_equal(doctor(false, json, out), GX_EXIT_OK);
+    assert_int_equal(fake_calls("cudaLaunchKernelExC"), 0);
+    assert_files_have(json, "\"bytes\": 65536", out, "\nhas    ceilings           0: ");
+    assert_files_have(json, "\"bytes\": 1073741824", out, "  1.00 GiB ");
+    free(json);
+    free(out);
+}
+
+static void doctor_prints_nothing_when_measuring_fails(void **state)
+{
+    char *json = test_path("failed.json");
+    char *out = test_path("failed.txt");
+
+    (void)state;
+    fake_begin();
+    fake_fail("cudaGraphUpload", 1, cudaErrorUnknown);
+    assert_int_equal(doctor(true, json, out), GX_EXIT_FAILED);
+    assert_true(access(json, F_OK) != 0);
+    char *text = test_read(out, NULL);
+    assert_string_equal(text, "");
+    free(text);
+    free(json);
+    free(out);
+}
+
+static void doctor_shows_what_it_could_not_keep(void **state)
+{
+    char *json = test_path("unkept.json");
+    char *out = test_path("unkept.txt");
+    char *in_the_way = test_write_text("file", "");
+
+    (void)state;
+    fake_begin();
+    assert_int_equal(setenv("XDG_CACHE_HOME", in_the_way, 1), 0);
+    assert_int_equal(doctor(true, json, out), GX_EXIT_FAILED);
+    assert_files_have(json, "\"bytes\": 65536", out, "ceilings of simulated GPU");
+    free(in_the_way);
+    free(json);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +218,9 @@ int main(void)
         cmocka_unit_test(an_older_card_has_no_programmatic_nodes),
         cmocka_unit_test(too_little_memory_is_told_with_what_it_takes),
         cmocka_unit_test(a_card_that_is_not_there_is_told),
+        cmocka_unit_test(doctor_measures_keeps_and_shows),
+        cmocka_unit_test(doctor_prints_nothing_when_measuring_fails),
+        cmocka_unit_test(doctor_shows_what_it_could_not_keep),
     };
 
     if (fake_is_real())
