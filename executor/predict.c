@@ -340,7 +340,6 @@ static gx_status fill_figures(const gx_predict_work *work, uint64_t content,
         qsort(of.high, of.n, sizeof *of.high, compare_reals);
         prediction->low_ns = quantile(of.low, of.n, 0.05);
         prediction->high_ns = quantile(of.high, of.n, 0.95);
-        count_nodes(work, content, prediction);
         prediction->build_ns = (double)prediction->n_nodes * costs->build_node_ns;
         prediction->payback_steps =
             prediction->eager_ns > prediction->step_ns
@@ -453,6 +452,13 @@ static gx_status predict(gx_predict_work *work, const gx_trace_options *options,
     prediction->device = work->device;
     prediction->n_steps = (int64_t)work->n_steps;
     GX_TRY(commonest(work, &content, &prediction->n_same, err));
+    count_nodes(work, content, prediction);
+    if (prediction->n_kernels == 0) {
+        prediction->by = GX_PREDICT_BY_NONE;
+        snprintf(prediction->why_not, sizeof prediction->why_not,
+                 "what repeats in the trace holds no kernels");
+        return GX_OK;
+    }
     GX_TRY(gx_predict_read_calls(work, prediction, err));
     GX_TRY(fill_figures(work, content, costs, prediction, err));
     list_assumptions(work, &of, prediction);
