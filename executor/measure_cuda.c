@@ -2,11 +2,9 @@
  * and a whole plan as a graph. */
 #include "measure.h"
 
-#include <stdlib.h>
-
 #include "capture.h"
 #include "exec_model.h"
-#include "launch.h"
+#include "stopwatch.h"
 
 enum {
     CHAIN = 12,     /* copies in a graph: enough to hide what a launch of it costs */
@@ -17,20 +15,6 @@ enum {
 
 /* A chain is cut short where it would run for longer than this. */
 static const double chain_limit_s = 8e-3;
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_doubles);
-    return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
-}
 
 /* --- a group --- */
 
@@ -74,46 +58,15 @@ static gx_status record_chain(void *user, gx_error *err)
     return GX_OK;
 }
 
-typedef struct gx_stopwatch {
-    cudaEvent_t begin, end;
-} gx_stopwatch;
-
-static void close_stopwatch(gx_stopwatch *watch)
-{
-    if (watch->begin)
-        (void)GX_CUDA(cudaEventDestroy(watch->begin), NULL);
-    if (watch->end)
-        (void)GX_CUDA(cudaEventDestroy(watch->end), NULL);
-}
-
-static gx_status open_stopwatch(gx_stopwatch *watch, gx_error *err)
-{
-    *watch = (gx_stopwatch){ NULL, NULL };
-    gx_status st =
-        GX_CUDA(cudaEventCreateWithFlags(&watch->begin, cudaEventDefault), err);
-    if (st == GX_OK)
-        st = GX_CUDA(cudaEventCreateWithFlags(&watch->end, cudaEventDefault), err);
-    if (st != GX_OK)
-        close_stopwatch(watch);
-    return st;
-}
-
 /* Seconds on the device of one launch of `graph_exec`, or of the group where it is NULL.
  */
 static gx_status time_once(const gx_chain *chain, void *graph_exec,
                            const gx_stopwatch *watch, double *seconds, gx_error *err)
 {
-    const cudaStream_t stream = chain->device->stream;
-    float ms = 0;
-
-    GX_TRY(GX_CUDA(cudaEventRecord(watch->begin, stream), err));
+    GX_TRY(gx_stopwatch_start(watch, chain->device, err));
     GX_TRY(graph_exec ? gx_graph_submit(chain->device, graph_exec, err)
                       : launch_once(chain, err));
-    GX_TRY(GX_CUDA(cudaEventRecord(watch->end, stream), err));
-    GX_TRY(GX_CUDA(cudaEventSynchronize(watch->end), err));
-    GX_TRY(GX_CUDA(cudaEventElapsedTime(&ms, watch->begin, watch->end), err));
-    *seconds = 1e-3 * (double)ms;
-    return GX_OK;
+    return gx_stopwatch_stop(watch, chain->device, seconds, err);
 }
 
 static gx_status time_chain(const gx_chain *chain, void *graph_exec,
@@ -123,7 +76,7 @@ static gx_status time_chain(const gx_chain *chain, void *graph_exec,
 
     for (int i = -WARM; i < REPEATS; i++)
         GX_TRY(time_once(chain, graph_exec, watch, &seconds[i < 0 ? 0 : i], err));
-    *us = 1e6 * median(seconds, REPEATS) / chain->n_copies;
+    *us = 1e6 * gx_median(seconds, REPEATS) / chain->n_copies;
     return GX_OK;
 }
 
@@ -173,10 +126,10 @@ gx_status gx_measure_group(gx_device *device, const gx_group *group,
     *us = -1;
     *n_nodes = -1;
     GX_TRY(gx_device_enter(device, &previous, err));
-    gx_status st = open_stopwatch(&watch, err);
+    gx_status st = gx_stopwatch_open(&watch, err);
     if (st == GX_OK) {
         st = measure_chain(&chain, &watch, us, err);
-        close_stopwatch(&watch);
+        gx_stopwatch_close(&watch);
     }
     gx_device_leave(device, previous);
     if (st == GX_OK)
@@ -218,7 +171,7 @@ static gx_status measure_exec(gx_exec *exec, double *us, gx_error *err)
         GX_TRY(gx_exec_time(exec, GX_MODE_GRAPH, PLAN_STEPS, &timing, err));
         steps[i < 0 ? 0 : i] = 1e6 * timing.device_s / PLAN_STEPS;
     }
-    *us = median(steps, REPEATS);
+    *us = gx_median(steps, REPEATS);
     return GX_OK;
 }
 

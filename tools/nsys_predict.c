@@ -1,6 +1,7 @@
 /* What graphs would buy, as text and as JSON. */
 #include "nsys_predict.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "nsys_report.h"
@@ -75,7 +76,7 @@ static void print_figures(const gx_prediction *prediction, FILE *out)
         fprintf(out,
                 "  pays back   after %.0f steps: about %s to capture and "
                 "instantiate\n",
-                prediction->payback_steps + 0.5, ns_words(prediction->build_ns).text);
+                ceil(prediction->payback_steps), ns_words(prediction->build_ns).text);
 }
 
 static const char *what_to_do(gx_obstacle_kind kind)
@@ -133,6 +134,8 @@ static void print_costs(const gx_nsys_predicted *predicted, const gx_trace_file 
             ns_words(costs->trace_ns).text);
     if (predicted->from == GX_COSTS_FILE)
         fprintf(out, "of %s\n", predicted->costs_path);
+    else if (predicted->from == GX_COSTS_KEPT)
+        fprintf(out, "measured here on %s, but for the tracing\n", predicted->date);
     else
         fprintf(out, "constants, measured on an %s\n", costs->card);
     if (costs->card[0] && strcmp(card, costs->card) != 0)
@@ -186,7 +189,9 @@ static void put_costs(gx_json *json, const gx_nsys_predicted *predicted)
 
     gx_json_object(json, "costs");
     gx_json_text(json, "from",
-                 predicted->from == GX_COSTS_FILE ? predicted->costs_path : "constants");
+                 predicted->from == GX_COSTS_FILE   ? predicted->costs_path
+                 : predicted->from == GX_COSTS_KEPT ? "measured"
+                                                    : "constants");
     gx_json_text(json, "card", costs->card[0] ? costs->card : NULL);
     gx_json_real(json, "node_ns", costs->node_ns);
     gx_json_real(json, "programmatic_ns", costs->programmatic_ns);

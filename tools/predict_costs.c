@@ -1,4 +1,5 @@
-/* The costs of a prediction: constants, or what a file says of a card. */
+/* The costs of a prediction: what a file says of a card, what was measured here on one,
+ * or constants. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -102,9 +103,40 @@ gx_status gx_nsys_costs(const char *path, gx_nsys_predicted *predicted, gx_error
     return gx_predict_costs_read(path, &predicted->costs, err);
 }
 
+static bool has_card(const gx_trace_file *file, const char *name)
+{
+    for (size_t i = 0; i < file->n_gpus; i++)
+        if (strcmp(gx_trace_text_at(file->trace, file->gpus[i].name), name) == 0)
+            return true;
+    return false;
+}
+
+/* What was kept for a card of this machine that has the name of the trace's. No card and
+ * nothing kept are no errors: the constants are good, and said. */
+static void look_for_kept(const gx_trace_file *file, gx_nsys_predicted *predicted)
+{
+    gx_device_info info;
+    gx_ceilings ceilings;
+    int n = 0;
+
+    if (file->n_gpus == 0 || gx_device_count(&n, NULL) != GX_OK)
+        return;
+    for (int i = 0; i < n; i++)
+        if (gx_device_info_get(i, &info, NULL) == GX_OK && has_card(file, info.name) &&
+            gx_ceilings_load(&info, NULL, &ceilings, NULL) == GX_OK) {
+            predicted->costs = gx_predict_costs_of(&ceilings);
+            predicted->costs.n_sm = info.n_sm > 0 ? info.n_sm : predicted->costs.n_sm;
+            predicted->from = GX_COSTS_KEPT;
+            snprintf(predicted->date, sizeof predicted->date, "%s", ceilings.date);
+            return;
+        }
+}
+
 gx_status gx_nsys_predict(const gx_trace_file *file, const gx_trace_options *options,
                           gx_nsys_predicted *predicted, gx_error *err)
 {
+    if (predicted->from == GX_COSTS_DEFAULT)
+        look_for_kept(file, predicted);
     return gx_prediction_create(file->trace, options, &predicted->costs,
                                 &predicted->prediction, err);
 }
