@@ -50,25 +50,27 @@ static gx_status selection_create(const gx_trace *trace, selection *chosen, gx_e
     return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the figures of a trace");
 }
 
-/* Takes the ranges with this name; `domain` NULL: of any. Host threads of a process are
- * one here: frameworks launch a step's backward half from a thread of its own. */
-static void select_ranges(const gx_trace *trace, const char *name, const char *domain,
-                          selection *chosen)
+/* Host threads of a process are one here: frameworks launch a step's backward half from a
+ * thread of its own. */
+static size_t select_ranges(const gx_trace *trace, const char *name, const char *domain,
+                            gx_trace_span *spans)
 {
-    chosen->n_spans = 0;
+    size_t n = 0;
+
     for (size_t i = 0; i < trace->n_ranges; i++) {
         const gx_trace_range *const range = &trace->ranges[i];
 
         if (range->end >= range->start &&
             is_named(gx_trace_text_at(trace, range->name), name) &&
             (!domain || strcmp(gx_trace_text_at(trace, range->domain), domain) == 0))
-            chosen->spans[chosen->n_spans++] = (gx_trace_span){
+            spans[n++] = (gx_trace_span){
                 .key = range->process,
                 .start = range->start,
                 .end = range->end,
                 .range = (int32_t)i,
             };
     }
+    return n;
 }
 
 static gx_status place_activities(const gx_trace *trace, selection *chosen, gx_error *err)
@@ -187,30 +189,39 @@ static void add_totals(const gx_trace *trace, const bool *counted,
 
 /* --- all of it --- */
 
-/* The steps: of the name that was given, or of one that is usual. */
+size_t gx_trace_select_steps(const gx_trace *trace, const char *given,
+                             gx_trace_span *spans)
+{
+    static const char *const usual[] = { "step", "ProfilerStep" };
+    size_t n = given ? select_ranges(trace, given, NULL, spans) : 0;
+
+    for (size_t i = 0; !given && i < 2 && n == 0; i++)
+        n = select_ranges(trace, usual[i], NULL, spans);
+    return n;
+}
+
 static gx_status find_steps(const gx_trace *trace, const char *given, selection *steps,
                             gx_trace_figures *figures, gx_error *err)
 {
-    static const char *const usual[] = { "step", "ProfilerStep" };
-
-    if (given)
-        select_ranges(trace, given, NULL, steps);
-    for (size_t i = 0; !given && i < 2 && steps->n_spans == 0; i++)
-        select_ranges(trace, usual[i], NULL, steps);
+    steps->n_spans = gx_trace_select_steps(trace, given, steps->spans);
     figures->n_steps = (int64_t)steps->n_spans;
     if (steps->n_spans)
         figures->step_name = trace->ranges[steps->spans[0].range].name;
     return place_activities(trace, steps, err);
 }
 
+size_t gx_trace_select_window(const gx_trace *trace, const char *given,
+                              gx_trace_span *spans)
+{
+    return given ? select_ranges(trace, given, NULL, spans)
+                 : select_ranges(trace, "measured", "gexec", spans);
+}
+
 /* The window: *counted stays NULL where everything counts. */
 static gx_status find_window(const gx_trace *trace, const char *given, selection *window,
                              gx_trace_figures *figures, bool **counted, gx_error *err)
 {
-    if (given)
-        select_ranges(trace, given, NULL, window);
-    else
-        select_ranges(trace, "measured", "gexec", window);
+    window->n_spans = gx_trace_select_window(trace, given, window->spans);
     if (given && window->n_spans == 0)
         return GX_FAIL(err, GX_ERR_DATA, "no range is named '%s'", given);
     if (window->n_spans == 0)

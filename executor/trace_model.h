@@ -41,6 +41,14 @@ typedef struct gx_trace_span {
 gx_status gx_trace_cover(gx_trace_span *spans, size_t n_spans, gx_trace_query *queries,
                          size_t n_queries, gx_error *err) GX_MUST_CHECK;
 
+/* The ranges that are steps, and those that are the window, by the names of the options
+ * or, where these are NULL, by the usual ones; the key is the process. There is room for
+ * all ranges. Returns how many. */
+size_t gx_trace_select_steps(const gx_trace *trace, const char *name,
+                             gx_trace_span *spans);
+size_t gx_trace_select_window(const gx_trace *trace, const char *name,
+                              gx_trace_span *spans);
+
 /* Attributes every activity to a range. Calls are joined before. */
 gx_status gx_trace_attribute(gx_trace *trace, gx_error *err) GX_MUST_CHECK;
 

@@ -248,6 +248,31 @@ static void a_bare_list_of_events_is_a_trace(void **state)
     gx_trace_file_free(&file);
 }
 
+static void a_copy_tells_its_memory_by_its_name(void **state)
+{
+    gx_trace_file file;
+    gx_trace_figures *figures;
+    size_t n;
+
+    (void)state;
+    read_text("[{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD "
+              "(Pageable -> Device)\", \"ts\": 10, \"dur\": 5},"
+              " {\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy DtoH "
+              "(Device -> Pinned)\", \"ts\": 20, \"dur\": 5},"
+              " {\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy\","
+              " \"ts\": 30, \"dur\": 5}]",
+              &file, &figures);
+    const gx_trace_activity *const copy = gx_trace_activities(file.trace, &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(copy[0].source, GX_TRACE_MEMORY_PAGEABLE);
+    assert_int_equal(copy[0].target, GX_TRACE_MEMORY_OTHER);
+    assert_int_equal(copy[1].source, GX_TRACE_MEMORY_OTHER);
+    assert_int_equal(copy[1].target, GX_TRACE_MEMORY_PINNED);
+    assert_int_equal(copy[2].source, GX_TRACE_MEMORY_UNKNOWN);
+    gx_trace_figures_free(figures);
+    gx_trace_file_free(&file);
+}
+
 static void names_that_are_no_utf8_do_not_harm(void **state)
 {
     gx_trace_file file;
@@ -330,6 +355,7 @@ int main(void)
 #endif
         cmocka_unit_test(an_event_is_read_whatever_the_order_of_its_keys),
         cmocka_unit_test(a_bare_list_of_events_is_a_trace),
+        cmocka_unit_test(a_copy_tells_its_memory_by_its_name),
         cmocka_unit_test(names_that_are_no_utf8_do_not_harm),
         cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(a_trace_that_was_cut_is_told),

@@ -283,9 +283,45 @@ static void texts_that_are_no_utf8_do_not_harm(void **state)
     nsys_close_both(&file, figures);
 }
 
+/* Where a copy reads and writes, and which streams are legacy default ones. */
+static void memory_and_legacy_streams_are_read(void **state)
+{
+    nsys_built one = nsys_build_export("memory.sqlite");
+    gx_trace_file file;
+    gx_trace_figures *figures;
+    size_t n;
+
+    (void)state;
+    nsys_run_sql(
+        &one,
+        "CREATE TABLE TARGET_INFO_CUDA_STREAM (streamId INTEGER, processId INTEGER, flag"
+        " INTEGER); INSERT INTO TARGET_INFO_CUDA_STREAM VALUES (7, 1, 3), (9, 1, 1),"
+        " (9, 2, 3);"
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId"
+        " INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes"
+        " INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES"
+        " (10, 20, 0, 7, 1, 16777216, 4, 1, 0, 2), (30, 40, 0, 9, 2, 16777216, 4, 2, 2, "
+        "1),"
+        " (50, 60, 0, 9, 3, 16777216, 4, 8, 7, NULL)");
+    nsys_read_built(&one, &file, &figures);
+    const gx_trace_activity *const copy = gx_trace_activities(file.trace, &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(copy[0].source, GX_TRACE_MEMORY_PAGEABLE);
+    assert_int_equal(copy[0].target, GX_TRACE_MEMORY_OTHER);
+    assert_true(copy[0].legacy_stream);
+    assert_int_equal(copy[1].source, GX_TRACE_MEMORY_OTHER);
+    assert_int_equal(copy[1].target, GX_TRACE_MEMORY_PINNED);
+    assert_false(copy[1].legacy_stream);
+    assert_int_equal(copy[2].source, GX_TRACE_MEMORY_UNKNOWN);
+    assert_int_equal(copy[2].target, GX_TRACE_MEMORY_UNKNOWN);
+    nsys_close_both(&file, figures);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_and_legacy_streams_are_read),
         cmocka_unit_test(graph_launches_and_plain_ones_are_counted_apart_and_once),
         cmocka_unit_test(every_type_of_range_is_read),
         cmocka_unit_test(a_table_may_carry_a_version_or_be_absent),

@@ -65,7 +65,7 @@ typedef struct gx_args {
     int64_t pairs, block, samples;
     int stage; /* gx_stage */
     bool dot, yaml, markdown, measure;
-    const char *csv, *step, *within;
+    const char *csv, *step, *within, *costs;
     int64_t top;
 } gx_args;
 

@@ -16,6 +16,8 @@ static gx_status read_one(const gx_args *args, const char *path, gx_nsys_report 
 
     GX_TRY(gx_trace_file_read(path, &report->file, err));
     st = gx_trace_figures_create(report->file.trace, &options, &report->figures, err);
+    if (st == GX_OK)
+        st = gx_nsys_predict(&report->file, &options, &report->predicted, err);
     if (st != GX_OK)
         gx_error_prefix(err, path);
     return st;
@@ -31,6 +33,9 @@ static void print_all(const gx_args *args, const gx_nsys_report *reports, size_t
         if (i)
             fputc('\n', stdout);
         gx_nsys_print(&reports[i], args, stdout);
+        /* Of two, the first is the one without graphs. */
+        if (i == 0)
+            gx_nsys_print_prediction(&reports[i].predicted, &reports[i].file, stdout);
     }
 }
 
@@ -38,7 +43,11 @@ static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
                                  gx_error *err)
 {
     const size_t n = args->n_names;
+    gx_nsys_predicted start;
 
+    GX_TRY(gx_nsys_costs(args->costs, &start, err));
+    for (size_t i = 0; i < n; i++)
+        reports[i].predicted = start;
     for (size_t i = 0; i < n; i++)
         GX_TRY(read_one(args, args->names[i], &reports[i], err));
     if (!takes_stdout(args->json) && !takes_stdout(args->csv))
@@ -61,6 +70,7 @@ int gx_cmd_nsys(const gx_args *args)
     if (read_and_report(args, reports, &err) != GX_OK)
         exit_status = gx_say_error(args, &err);
     for (size_t i = 0; i < 2; i++) {
+        gx_prediction_free(reports[i].predicted.prediction);
         gx_trace_figures_free(reports[i].figures);
         gx_trace_file_free(&reports[i].file);
     }

@@ -80,6 +80,8 @@ static const gx_flag flags[] = {
       "ranges that are steps (default: step, ProfilerStep)" },
     { "--within", NULL, "NAME", GX_FLAG_STRING, AT(within), NO_RANGE, GX_CMD_NSYS,
       "count only what is launched inside ranges of this name" },
+    { "--costs", NULL, "FILE", GX_FLAG_STRING, AT(costs), NO_RANGE, GX_CMD_NSYS,
+      "what a graph costs on that card, for what graphs would buy" },
     { "--top", NULL, "N", GX_FLAG_NUMBER, AT(top), 1, 1000000, NULL, GX_CMD_NSYS,
       "rows of the tables of ops and ranges (default 15)" },
     { "--csv", NULL, "FILE", GX_FLAG_STRING, AT(csv), NO_RANGE, GX_CMD_NSYS,

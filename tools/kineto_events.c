@@ -81,6 +81,27 @@ static int64_t correlation_of(const gx_kineto_event *event)
     return correlation > 0 ? correlation : GX_TRACE_NONE;
 }
 
+/* Of a copy's name: "Memcpy HtoD (Pageable -> Device)". */
+static void read_memory(const char *name, gx_trace_activity *copy)
+{
+    static const struct {
+        const char *source, *target;
+        gx_trace_memory memory;
+    } words[] = {
+        { "(Pageable ->", "-> Pageable)", GX_TRACE_MEMORY_PAGEABLE },
+        { "(Pinned ->", "-> Pinned)", GX_TRACE_MEMORY_PINNED },
+        { "(Device ->", "-> Device)", GX_TRACE_MEMORY_OTHER },
+        { "(Managed ->", "-> Managed)", GX_TRACE_MEMORY_OTHER },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strstr(name, words[i].source))
+            copy->source = words[i].memory;
+        if (strstr(name, words[i].target))
+            copy->target = words[i].memory;
+    }
+}
+
 static gx_status take_activity(const gx_kineto_event *event, gx_trace_kind kind,
                                int64_t start, int64_t end, gx_trace *trace, gx_error *err)
 {
@@ -101,6 +122,8 @@ static gx_status take_activity(const gx_kineto_event *event, gx_trace_kind kind,
     activity.bytes = number_or(event, GX_KINETO_BYTES, GX_TRACE_NONE);
     activity.registers = small_or(event, GX_KINETO_REGISTERS, GX_TRACE_NONE);
     activity.shared_bytes = number_or(event, GX_KINETO_SHARED, GX_TRACE_NONE);
+    if (kind == GX_TRACE_COPY)
+        read_memory(gx_trace_text_at(trace, event->name), &activity);
     for (int i = 0; i < 3; i++) {
         activity.grid[i] = small_or(event, (gx_kineto_field)(GX_KINETO_GRID + i), 0);
         activity.block[i] = small_or(event, (gx_kineto_field)(GX_KINETO_BLOCK + i), 0);

@@ -189,6 +189,7 @@ static void put_report(gx_json *json, const gx_nsys_report *report)
     else
         gx_json_text(json, "calls", NULL);
     put_tables(json, report);
+    gx_nsys_put_prediction(json, &report->predicted, file);
     gx_json_object(json, "dropped");
     gx_json_integer(json, "no_time", dropped.no_time);
     gx_json_integer(json, "backwards", dropped.backwards);

@@ -16,6 +16,8 @@
 /* In an id of a thread the low 24 bits are the thread, and the rest its process. */
 #define PROCESS_OF(thread) \
     ((thread) == GX_TRACE_NONE ? (int64_t)GX_TRACE_NONE : (thread) & ~INT64_C(0xFFFFFF))
+/* A process as its system knows it, which is how some tables name it. */
+#define SYSTEM_ID_OF(process) ((process) >> 24 & 0xFFFFFF)
 
 static const char kernels_table[] = "CUPTI_ACTIVITY_KIND_KERNEL";
 static const char copies_table[] = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -24,13 +26,15 @@ static const char replays_table[] = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 static const char calls_table[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
 static const char ranges_table[] = "NVTX_EVENTS";
 static const char nodes_table[] = "CUDA_GRAPH_NODE_EVENTS";
+static const char streams_table[] = "TARGET_INFO_CUDA_STREAM";
 static const char old_nodes_table[] = "CUDA_GRAPH_EVENTS"; /* until 2023.4 */
 
 typedef struct reader {
     gx_nsys_db *db;
     gx_trace_file *file;
     gx_nsys_names strings, domains;
-    int64_t threadless; /* ranges of which no thread is known */
+    gx_nsys_names legacy; /* by process and stream: legacy default streams */
+    int64_t threadless;   /* ranges of which no thread is known */
 } reader;
 
 /* Adds what a row says to the trace. */
@@ -79,8 +83,8 @@ static gx_status get_small(gx_nsys_rows *rows, size_t column, int64_t absent,
     }
 enum { N_ACTIVITY_COLUMNS = 7 };
 
-static gx_status get_activity(gx_nsys_rows *rows, gx_trace_activity *activity,
-                              gx_error *err)
+static gx_status get_activity(reader *from, gx_nsys_rows *rows,
+                              gx_trace_activity *activity, gx_error *err)
 {
     GX_TRY(get(rows, 0, &activity->start, err));
     GX_TRY(get(rows, 1, &activity->end, err));
@@ -90,6 +94,9 @@ static gx_status get_activity(gx_nsys_rows *rows, gx_trace_activity *activity,
     GX_TRY(get(rows, 5, &activity->process, err));
     GX_TRY(get(rows, 6, &activity->node, err));
     activity->process = PROCESS_OF(activity->process);
+    activity->legacy_stream =
+        gx_nsys_names_find(&from->legacy, SYSTEM_ID_OF(activity->process),
+                           activity->stream) != 0;
     return GX_OK;
 }
 
@@ -100,7 +107,7 @@ static gx_status take_kernel(reader *from, gx_nsys_rows *rows, gx_error *err)
     int64_t name, fixed, dynamic;
 
     kernel.kind = GX_TRACE_KERNEL;
-    GX_TRY(get_activity(rows, &kernel, err));
+    GX_TRY(get_activity(from, rows, &kernel, err));
     GX_TRY(get(rows, column++, &name, err));
     kernel.name = gx_nsys_names_find(&from->strings, 0, name);
     for (int i = 0; i < 3; i++)
@@ -146,6 +153,23 @@ static const char *copy_name(int64_t kind)
     return kind >= 0 && kind < (int64_t)N(names) ? names[kind] : names[0];
 }
 
+/* ENUM_CUDA_MEM_KIND. */
+static gx_status get_memory(gx_nsys_rows *rows, size_t column, gx_trace_memory *memory,
+                            gx_error *err)
+{
+    static const gx_trace_memory kinds[] = {
+        GX_TRACE_MEMORY_PAGEABLE, GX_TRACE_MEMORY_PINNED, GX_TRACE_MEMORY_OTHER,
+        GX_TRACE_MEMORY_OTHER,    GX_TRACE_MEMORY_OTHER,  GX_TRACE_MEMORY_OTHER,
+        GX_TRACE_MEMORY_OTHER
+    };
+    int64_t kind;
+
+    GX_TRY(get(rows, column, &kind, err));
+    *memory =
+        kind >= 0 && kind < (int64_t)N(kinds) ? kinds[kind] : GX_TRACE_MEMORY_UNKNOWN;
+    return GX_OK;
+}
+
 static gx_status take_transfer(reader *from, gx_nsys_rows *rows, gx_trace_kind kind,
                                gx_error *err)
 {
@@ -153,10 +177,13 @@ static gx_status take_transfer(reader *from, gx_nsys_rows *rows, gx_trace_kind k
     int64_t copy_kind = 0;
 
     transfer.kind = kind;
-    GX_TRY(get_activity(rows, &transfer, err));
+    GX_TRY(get_activity(from, rows, &transfer, err));
     GX_TRY(get(rows, N_ACTIVITY_COLUMNS, &transfer.bytes, err));
-    if (kind == GX_TRACE_COPY)
+    if (kind == GX_TRACE_COPY) {
         GX_TRY(get(rows, N_ACTIVITY_COLUMNS + 1, &copy_kind, err));
+        GX_TRY(get_memory(rows, N_ACTIVITY_COLUMNS + 2, &transfer.source, err));
+        GX_TRY(get_memory(rows, N_ACTIVITY_COLUMNS + 3, &transfer.target, err));
+    }
     const char *const name = kind == GX_TRACE_COPY ? copy_name(copy_kind) : "fill";
     GX_TRY(gx_trace_text(from->file->trace, name, strlen(name), &transfer.name, err));
     return gx_trace_add_activity(from->file->trace, &transfer, err);
@@ -174,10 +201,35 @@ static gx_status take_fill(reader *from, gx_nsys_rows *rows, gx_error *err)
 
 static gx_status read_transfers(reader *from, gx_error *err)
 {
-    COLUMNS(ACTIVITY_COLUMNS, { "bytes", false }, { "copyKind", false });
+    COLUMNS(ACTIVITY_COLUMNS, { "bytes", false }, { "copyKind", false },
+            { "srcKind", false }, { "dstKind", false });
 
     GX_TRY(read_table(from, copies_table, columns, N(columns), take_copy, err));
-    return read_table(from, fills_table, columns, N(columns) - 1, take_fill, err);
+    return read_table(from, fills_table, columns, N(columns) - 3, take_fill, err);
+}
+
+/* The legacy default streams, before what ran on them. */
+static gx_status take_stream(reader *from, gx_nsys_rows *rows, gx_error *err)
+{
+    enum { LEGACY = 3 }; /* CUpti_ActivityStreamFlag */
+    int64_t stream, process, flag;
+
+    GX_TRY(get(rows, 0, &stream, err));
+    GX_TRY(get(rows, 1, &process, err));
+    GX_TRY(get(rows, 2, &flag, err));
+    return flag == LEGACY ? gx_nsys_names_add(&from->legacy, process, stream, 1, err)
+                          : GX_OK;
+}
+
+static gx_status read_streams(reader *from, gx_error *err)
+{
+    COLUMNS({ "streamId", true }, { "processId", true }, { "flag", true });
+
+    if (!gx_nsys_db_has_column(from->db, streams_table, "flag"))
+        return GX_OK;
+    GX_TRY(read_table(from, streams_table, columns, N(columns), take_stream, err));
+    gx_nsys_names_sort(&from->legacy);
+    return GX_OK;
 }
 
 static gx_status take_replay(reader *from, gx_nsys_rows *rows, gx_error *err)
@@ -187,7 +239,7 @@ static gx_status take_replay(reader *from, gx_nsys_rows *rows, gx_error *err)
     char name[48];
 
     replay.kind = GX_TRACE_GRAPH;
-    GX_TRY(get_activity(rows, &replay, err));
+    GX_TRY(get_activity(from, rows, &replay, err));
     GX_TRY(get(rows, N_ACTIVITY_COLUMNS, &graph, err));
     snprintf(name, sizeof name, graph == GX_TRACE_NONE ? "graph" : "graph %lld",
              (long long)graph);
@@ -366,6 +418,7 @@ static gx_status read_all(reader *from, gx_error *err)
     GX_TRY(check_kind(from, err));
     GX_TRY(gx_nsys_about_read(from->db, from->file, err));
     GX_TRY(gx_nsys_names_read(from->db, from->file->trace, &from->strings, err));
+    GX_TRY(read_streams(from, err));
     GX_TRY(read_kernels(from, err));
     GX_TRY(read_transfers(from, err));
     GX_TRY(read_replays(from, err));
@@ -388,6 +441,7 @@ static gx_status read_database(gx_nsys_db *db, gx_trace_file *file, gx_error *er
 
     gx_nsys_names_free(&from.strings);
     gx_nsys_names_free(&from.domains);
+    gx_nsys_names_free(&from.legacy);
     gx_nsys_db_close(db);
     return st;
 }

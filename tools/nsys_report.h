@@ -5,11 +5,13 @@
 #include <stdio.h>
 
 #include "args.h"
+#include "nsys_predict.h"
 #include "trace_file.h"
 
 typedef struct gx_nsys_report {
     gx_trace_file file;
     gx_trace_figures *figures;
+    gx_nsys_predicted predicted;
 } gx_nsys_report;
 
 /* Sums over the devices of a trace. */

@@ -7,6 +7,7 @@
 #include <gexec/exec.h>
 #include <gexec/graph.h>
 #include <gexec/op.h>
+#include <gexec/predict.h>
 #include <gexec/profile.h>
 #include <gexec/status.h>
 #include <gexec/tensor.h>

@@ -52,6 +52,14 @@ typedef enum gx_trace_by {
     GX_TRACE_BYS
 } gx_trace_by;
 
+/* What a copy reads or writes. */
+typedef enum gx_trace_memory {
+    GX_TRACE_MEMORY_UNKNOWN,
+    GX_TRACE_MEMORY_PAGEABLE,
+    GX_TRACE_MEMORY_PINNED,
+    GX_TRACE_MEMORY_OTHER /* of a device, managed, an array */
+} gx_trace_memory;
+
 typedef struct gx_trace_activity {
     gx_trace_kind kind;
     uint32_t name; /* of gx_trace_text */
@@ -63,6 +71,8 @@ typedef struct gx_trace_activity {
     int32_t grid[3], block[3]; /* 0: not known */
     int32_t registers;         /* a thread; GX_TRACE_NONE */
     int64_t shared_bytes;      /* a block; GX_TRACE_NONE */
+    gx_trace_memory source, target;
+    bool legacy_stream;        /* known to be on the legacy default stream */
     int32_t group, lane, body; /* of gexec's own plans; GX_TRACE_NONE */
     /* What gx_trace_finish finds out. */
     int32_t call;  /* index of the call that launched it; GX_TRACE_NONE */

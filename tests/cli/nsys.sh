@@ -51,6 +51,37 @@ err "no range is named 'forwards'"
 run 0 nsys "$eager" --step-range forward
 out "^  steps +6 \\(ranges named 'forward'\\)$"
 
+# What graphs would buy.
+run 0 nsys "$eager"
+out '^what graphs would buy$'
+out "^  step +26 kernels on 1 stream; found by ranges named 'step': 6 steps\$"
+out '^  as a graph +87\.5 us a step \('
+out '^  kernel sum +88\.8 us a step'
+out '^  pays back +within the first step'
+out 'legacy stream: 26 a step'
+out '^  costs .*constants, measured on an NVIDIA H100'
+out '^  assumed '
+run 0 nsys "$eager" --step-range nothing
+out '^  step .*found as the sequence of launches that repeats: 6 steps$'
+out '^  as a graph +87\.5 us a step \('
+run 0 nsys "$graph"
+out "^  n/a +the device's work is replayed from graphs already\$"
+run 0 nsys "$work/probe_ten_ops_node.sqlite" --step-range eager
+out '^  as a graph +11\.3 us a step'
+out '^ +10\.1 us from a replay'
+out 'synchronizing call cudaStreamSynchronize_v3020: 1 a step'
+printf 'card a card\nnode_ns 100000\nstep_ns 0\n' >"$work/costs"
+run 0 nsys "$eager" --costs "$work/costs"
+out '^  as a graph +2\.60 ms a step'
+out '^  pays back +never'
+out "costs .*of $work/costs\$"
+out 'the trace is of a NVIDIA H100'
+printf 'nodes 1\n' >"$work/costs"
+run 2 nsys "$eager" --costs "$work/costs"
+err "costs:1: no cost is named 'nodes'"
+run 2 nsys "$eager" --costs "$work/none"
+err 'No such file'
+
 # Two, before against after.
 run 0 nsys "$eager" "$graph"
 out '^before against after: 156 launches became 6, idle time went from 12\.4 ms to 71\.3 us'
@@ -68,6 +99,8 @@ run 0 nsys "$eager" "$graph" --json -
 json "$work/out"
 out '"gexec_nsys": 1'
 out '"span_ns": 12899235'
+out '"found_by": "range"'
+out '"why_not": "the device.s work is replayed from graphs already"'
 run 0 nsys "$eager" "$graph" --csv - -q
 [ "$(wc -l <"$work/out")" = 311 ] || fail "$last: expected a title and 310 gaps"
 [ "$(awk -F, 'NR > 1 { sum += $5 } END { print sum }' "$work/out")" = $((12366518 + 71265)) ] ||

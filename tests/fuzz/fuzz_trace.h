@@ -1,8 +1,11 @@
-/* What both fuzzers of traces do with the bytes: figures, or an error, and never both. */
+/* What both fuzzers of traces do with the bytes: figures and a prediction, or an error,
+ * and never both. */
 #ifndef GX_FUZZ_TRACE_H
 #define GX_FUZZ_TRACE_H
 
 #include <stdlib.h>
+
+#include <gexec/predict.h>
 
 #include "fuzz_target.h"
 #include "trace_file.h"
@@ -26,6 +29,15 @@ static inline int fuzz_trace(gx_trace_reader *read, const uint8_t *data, size_t 
         st = gx_trace_figures_create(file.trace, NULL, &figures, &err);
         if (st != err.status || (st == GX_OK) != (figures != NULL))
             abort();
+    }
+    if (st == GX_OK) {
+        gx_prediction *prediction = NULL;
+
+        st = gx_prediction_create(file.trace, NULL, NULL, &prediction, &err);
+        if (st != err.status || (st == GX_OK) != (prediction != NULL) ||
+            (prediction && prediction->by && !(prediction->step_ns > 0)))
+            abort();
+        gx_prediction_free(prediction);
     }
     for (size_t i = 0; figures && i < figures->n_devices; i++)
         if (figures->device[i].busy < 0 || figures->device[i].idle < 0)
