@@ -207,6 +207,8 @@ static gx_status find_steps(const gx_trace *trace, const char *given, selection 
 static gx_status find_window(const gx_trace *trace, const char *given, selection *window,
                              gx_trace_figures *figures, bool **counted, gx_error *err)
 {
+    if (given && !given[0])
+        return GX_OK;
     if (given)
         select_ranges(trace, given, NULL, window);
     else

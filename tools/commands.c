@@ -27,7 +27,7 @@ static const gx_command commands[] = {
       "difference is allowed.\n",
       "gexec compare graphs/examples/mnist_mlp.yaml --pairs 25 --json compare.json",
       GX_CMD_COMPARE, gx_cmd_compare },
-    { "sweep", "MODEL", "compare over sizes, on a GPU, as table, CSV and picture",
+    { "sweep", "MODEL", "Compares over sizes, on a GPU: as table, CSV and picture",
       "Each --set may hold a list; every combination is compared in turn, in one "
       "process,\n"
       "with all of one freed before the next. A size that fails is a row with its "

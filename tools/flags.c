@@ -79,7 +79,7 @@ static const gx_flag flags[] = {
     { "--step-range", NULL, "NAME", GX_FLAG_STRING, AT(step), NO_RANGE, GX_CMD_NSYS,
       "ranges that are steps (default: step, ProfilerStep)" },
     { "--within", NULL, "NAME", GX_FLAG_STRING, AT(within), NO_RANGE, GX_CMD_NSYS,
-      "count only what is launched inside ranges of this name" },
+      "count only what is launched inside ranges of this name; -: everything" },
     { "--top", NULL, "N", GX_FLAG_NUMBER, AT(top), 1, 1000000, NULL, GX_CMD_NSYS,
       "rows of the tables of ops and ranges (default 15)" },
     { "--csv", NULL, "FILE", GX_FLAG_STRING, AT(csv), NO_RANGE,
