@@ -48,9 +48,12 @@ static void a_logarithmic_axis_ends_at_round_values(void **state)
 static void a_short_logarithmic_axis_has_marks_all_the_same(void **state)
 {
     const gx_axis axis = { .log = true, .low = 41, .high = 47, .from = 0, .to = 100 };
+    /* One round value, 50, says too little. */
+    const gx_axis longer = { .log = true, .low = 39, .high = 88, .from = 0, .to = 100 };
 
     (void)state;
     ASSERT_TICKS(&axis, 42, 44, 46);
+    ASSERT_TICKS(&longer, 40, 50, 60, 70, 80);
 }
 
 static void many_decades_have_marks_that_do_not_touch(void **state)
