@@ -82,7 +82,7 @@ static gx_status find_window(const gx_trace *trace, const char *given, bool **wi
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the steps of a trace");
     else
         n_spans = gx_trace_select_window(trace, given, spans);
-    if (st == GX_OK && given && n_spans == 0)
+    if (st == GX_OK && given && given[0] && n_spans == 0)
         st = GX_FAIL(err, GX_ERR_DATA, "no range is named '%s'", given);
     if (st == GX_OK && n_spans) {
         *within = calloc(n + 1, sizeof **within);

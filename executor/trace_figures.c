@@ -213,8 +213,9 @@ static gx_status find_steps(const gx_trace *trace, const char *given, selection 
 size_t gx_trace_select_window(const gx_trace *trace, const char *given,
                               gx_trace_span *spans)
 {
-    return given ? select_ranges(trace, given, NULL, spans)
-                 : select_ranges(trace, "measured", "gexec", spans);
+    if (given)
+        return given[0] ? select_ranges(trace, given, NULL, spans) : 0;
+    return select_ranges(trace, "measured", "gexec", spans);
 }
 
 /* The window: *counted stays NULL where everything counts. */
@@ -222,7 +223,7 @@ static gx_status find_window(const gx_trace *trace, const char *given, selection
                              gx_trace_figures *figures, bool **counted, gx_error *err)
 {
     window->n_spans = gx_trace_select_window(trace, given, window->spans);
-    if (given && window->n_spans == 0)
+    if (given && given[0] && window->n_spans == 0)
         return GX_FAIL(err, GX_ERR_DATA, "no range is named '%s'", given);
     if (window->n_spans == 0)
         return GX_OK;

@@ -357,6 +357,14 @@ const char *gx_graph_precision(const gx_graph *graph)
     return gx_precision_name(graph->precision);
 }
 
+int64_t gx_graph_dim(const gx_graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->n_dims; i++)
+        if (strcmp(graph->dims[i].name, name) == 0)
+            return graph->dims[i].value;
+    return -1;
+}
+
 gx_kind gx_graph_kind(const gx_graph *graph)
 {
     return graph->kind;

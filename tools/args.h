@@ -65,7 +65,7 @@ typedef struct gx_args {
     int64_t pairs, block, samples;
     int stage; /* gx_stage */
     bool dot, yaml, markdown, measure;
-    const char *csv, *step, *within, *costs;
+    const char *csv, *svg, *step, *within, *costs;
     int64_t top;
 } gx_args;
 
@@ -112,6 +112,7 @@ int gx_cmd_run(const gx_args *args);
 int gx_cmd_compare(const gx_args *args);
 int gx_cmd_check(const gx_args *args);
 int gx_cmd_plan(const gx_args *args);
+int gx_cmd_sweep(const gx_args *args);
 int gx_cmd_nsys(const gx_args *args);
 int gx_cmd_ops(const gx_args *args);
 int gx_cmd_doctor(const gx_args *args);

@@ -11,7 +11,9 @@ static bool takes_stdout(const char *path)
 static gx_status read_one(const gx_args *args, const char *path, gx_nsys_report *report,
                           gx_error *err)
 {
-    const gx_trace_options options = { .step = args->step, .within = args->within };
+    const bool everything = args->within && strcmp(args->within, "-") == 0;
+    const gx_trace_options options = { .step = args->step,
+                                       .within = everything ? "" : args->within };
     gx_status st;
 
     GX_TRY(gx_trace_file_read(path, &report->file, err));

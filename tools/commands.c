@@ -27,6 +27,18 @@ static const gx_command commands[] = {
       "difference is allowed.\n",
       "gexec compare graphs/examples/mnist_mlp.yaml --pairs 25 --json compare.json",
       GX_CMD_COMPARE, gx_cmd_compare },
+    { "sweep", "MODEL", "Compares over sizes, on a GPU: as table, CSV and picture",
+      "Each --set may hold a list; every combination is compared in turn, in one "
+      "process,\n"
+      "with all of one freed before the next. A size that fails is a row with its "
+      "reason.\n"
+      "The picture has the first list along its axis, and a panel for each combination "
+      "of\n"
+      "the others. With --plan, each size has a file of its own, FILE.DIM=VALUE. Exits "
+      "with\n"
+      "1 when bits differ anywhere.\n",
+      "gexec sweep graphs/examples/mnist_mlp.yaml --set batch=1,8,64,512 --svg sweep.svg",
+      GX_CMD_SWEEP, gx_cmd_sweep },
     { "check", "MODEL",
       "Against the double-precision reference, and gradients against finite differences",
       "One step from one state. Each output, parameter, state and gradient of the CPU, "

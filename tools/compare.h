@@ -3,6 +3,7 @@
 #define GX_COMPARE_H
 
 #include "figures.h"
+#include "json_out.h"
 #include "nvml.h"
 #include "session.h"
 
@@ -46,6 +47,12 @@ typedef struct gx_compare {
     bool interrupted;
 } gx_compare;
 
+/* Loads the model for `device` and makes its state; then makes the three ways, compares
+ * their bits and measures them. Free in any case. */
+gx_status gx_compare_open(gx_compare *compare, const gx_args *args,
+                          const gx_session_needs *needs, int device,
+                          gx_error *err) GX_MUST_CHECK;
+gx_status gx_compare_run(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
 /* Host and wall of single steps, then the blocks. An interrupt ends it early. */
 gx_status gx_compare_measure(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
 /* Runs steps both ways from one state and compares every output, parameter and state. */
@@ -56,5 +63,12 @@ void gx_compare_free(gx_compare *compare);
 double gx_compare_pays_after(const gx_compare *compare);
 void gx_compare_print(const gx_compare *compare, FILE *out);
 gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err) GX_MUST_CHECK;
+
+/* Parts of that JSON: a series as figures and raw values, the ways, the bits. */
+void gx_compare_put_series(gx_json *json, const char *key, const gx_series *series);
+void gx_compare_put_ways(gx_json *json, const gx_way_times *ways,
+                         int64_t steps_per_launch);
+void gx_compare_put_bits(gx_json *json, const gx_difference *difference, int64_t steps,
+                         int64_t n_compared);
 
 #endif

@@ -136,12 +136,16 @@ static size_t collect(const gx_args *args, destination *list)
         list[n++] = (destination){ .flag = "--loss-out ", .path = args->loss_out };
     if (args->json && strcmp(args->json, "-") != 0)
         list[n++] = (destination){ .flag = "--json ", .path = args->json };
+    if (args->csv && strcmp(args->csv, "-") != 0)
+        list[n++] = (destination){ .flag = "--csv ", .path = args->csv };
+    if (args->svg && strcmp(args->svg, "-") != 0)
+        list[n++] = (destination){ .flag = "--svg ", .path = args->svg };
     return n;
 }
 
 bool gx_destinations_check(const gx_args *args)
 {
-    destination *const list = calloc(args->outs.n + 2, sizeof *list);
+    destination *const list = calloc(args->outs.n + 4, sizeof *list);
     bool fits = true;
     size_t n;
 

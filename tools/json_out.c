@@ -63,9 +63,9 @@ static void put_text(gx_json *json, const char *text)
     put(json, text, strlen(text));
 }
 
-/* Bytes of the well-formed UTF-8 sequence at `text`, 0 where there is none. */
-static size_t sequence(const unsigned char *text)
+size_t gx_utf8_sequence(const char *bytes)
 {
+    const unsigned char *const text = (const unsigned char *)bytes;
     const unsigned char first = text[0];
     size_t n;
     unsigned char low = 0x80, high = 0xBF; /* of the second byte */
@@ -102,7 +102,7 @@ static void put_string(gx_json *json, const char *text)
 
     put_text(json, "\"");
     while (*at) {
-        const size_t n = sequence(at);
+        const size_t n = gx_utf8_sequence((const char *)at);
         char escape[8];
 
         if (n == 0) {

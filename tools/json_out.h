@@ -8,6 +8,9 @@
 
 #include <gexec/status.h>
 
+/* Bytes of the well-formed UTF-8 sequence at `bytes`, 0 where there is none. */
+size_t gx_utf8_sequence(const char *bytes);
+
 typedef struct gx_json gx_json;
 
 gx_json *gx_json_create(void); /* NULL: out of memory */

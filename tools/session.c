@@ -122,7 +122,8 @@ static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t row
                                           .keep_gradients = session->needs.keep_gradients,
                                           .batch_rows = rows },
                       graph, diagnostics, err);
-    if (st != GX_OK && loud && gx_diagnostics_count(diagnostics) > 0) {
+    if (st != GX_OK && loud && !session->needs.quiet &&
+        gx_diagnostics_count(diagnostics) > 0) {
         char *text = gx_diagnostics_text(diagnostics);
 
         if (text) {

@@ -24,6 +24,7 @@ typedef struct gx_session_needs {
     bool keep_gradients;
     bool exact;  /* CPU: doubles, not rounded */
     bool no_pin; /* --plan is for another session */
+    bool quiet;  /* what is wrong with the model is in the error alone, not printed */
 } gx_session_needs;
 
 typedef struct gx_session {

@@ -154,6 +154,8 @@ typedef struct gx_node_info {
 GX_API const char *gx_graph_name(const gx_graph *graph);
 GX_API const char *gx_graph_precision(const gx_graph *graph);
 GX_API gx_kind gx_graph_kind(const gx_graph *graph);
+/* What a dim of the model came to; -1 where it has none of this name. */
+GX_API int64_t gx_graph_dim(const gx_graph *graph, const char *name);
 GX_API size_t gx_graph_value_count(const gx_graph *graph);
 GX_API gx_value_info gx_graph_value(const gx_graph *graph, size_t i);
 /* True when an op of the optimizer writes value i. */

@@ -223,7 +223,8 @@ typedef struct gx_trace_options {
     const char *step;   /* ranges of this name, a number after it or not, are the steps;
                          * NULL: "step" or "ProfilerStep" */
     const char *within; /* only what was launched inside ranges of this name; NULL: inside
-                         * "measured" of the domain "gexec" where there is such a range */
+                         * "measured" of the domain "gexec" where there is such a range;
+                         * empty: everything */
 } gx_trace_options;
 
 typedef struct gx_trace_figures {

@@ -1,0 +1,215 @@
+/* gexec sweep: eager against graph over sizes, one after another in one process. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interrupt.h"
+#include "sweep.h"
+
+static bool takes_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+static gx_status copy_text(const char *text, char **copy, gx_error *err)
+{
+    *copy = malloc(strlen(text) + 1);
+    if (!*copy)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    strcpy(*copy, text);
+    return GX_OK;
+}
+
+/* --- one point --- */
+
+/* The flags as they are for one point: a size instead of each list. */
+static gx_status put_sizes(const gx_sweep *sweep, const gx_sweep_point *point,
+                           gx_args *args, gx_error *err)
+{
+    const gx_pairs *const sets = &sweep->args->sets;
+    gx_set *items = malloc((sets->n + 1) * sizeof *items);
+    size_t d = 0;
+
+    args->sets.items = items;
+    if (!items)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < sets->n; i++) {
+        items[i] = sets->items[i];
+        if (d < sweep->n_dims && items[i].name == sweep->dim[d].name) {
+            items[i].value = sweep->dim[d].values[point->at[d]];
+            d++;
+        }
+    }
+    return GX_OK;
+}
+
+/* "FILE.batch=8.hidden=128": a plan is for one size. What a name of a file should not
+ * hold is written as %2A. */
+static gx_status put_plan(const gx_sweep *sweep, const gx_sweep_point *point,
+                          gx_args *args, char **file, gx_error *err)
+{
+    size_t length;
+    FILE *out;
+
+    *file = NULL;
+    if (!args->plan)
+        return GX_OK;
+    out = open_memstream(file, &length);
+    if (!out)
+        return GX_FAIL_NATIVE(err, GX_ERR_MEMORY, errno, "out of memory");
+    fputs(args->plan, out);
+    for (size_t d = 0; d < sweep->n_dims; d++) {
+        fprintf(out, ".%s=", sweep->dim[d].name);
+        for (const char *at = sweep->dim[d].values[point->at[d]]; *at; at++)
+            fprintf(out, strchr("/%*() ", *at) ? "%%%02X" : "%c", (unsigned char)*at);
+    }
+    if (fclose(out) != 0)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    args->plan = *file;
+    return GX_OK;
+}
+
+/* What the model said of itself once it was loaded. */
+static gx_status note_model(gx_sweep *sweep, gx_sweep_point *point,
+                            const gx_compare *compare, gx_error *err)
+{
+    const gx_graph *const graph = compare->session.graph[GX_PROGRAM_TRAIN];
+    const char *const driver = gx_nvml_driver(compare->nvml);
+    const char *const lack = gx_nvml_lack(compare->nvml);
+
+    for (size_t d = 0; d < sweep->n_dims; d++)
+        point->size[d] = gx_graph_dim(graph, sweep->dim[d].name);
+    if (sweep->model)
+        return GX_OK;
+    snprintf(sweep->driver, sizeof sweep->driver, "%s", driver ? driver : "");
+    snprintf(sweep->clocks_lack, sizeof sweep->clocks_lack, "%s", lack ? lack : "");
+    GX_TRY(copy_text(gx_graph_name(graph), &sweep->model, err));
+    return copy_text(gx_graph_precision(graph), &sweep->precision, err);
+}
+
+static gx_status compare_point(gx_sweep *sweep, gx_sweep_point *point,
+                               const gx_args *args, gx_compare *compare, gx_error *err)
+{
+    GX_TRY(gx_compare_open(compare, args, &(gx_session_needs){ .quiet = true },
+                           sweep->device, err));
+    GX_TRY(note_model(sweep, point, compare, err));
+    GX_TRY(gx_compare_run(compare, err));
+    gx_sweep_take(point, compare);
+    return GX_OK;
+}
+
+/* A failure is the point's alone: the sweep goes on. */
+static void measure_point(gx_sweep *sweep, gx_sweep_point *point)
+{
+    gx_args args = *sweep->args;
+    gx_compare compare = { 0 };
+    gx_error err = { 0 };
+    char *plan = NULL;
+    gx_status st = put_sizes(sweep, point, &args, &err);
+
+    point->begun = true;
+    if (st == GX_OK)
+        st = put_plan(sweep, point, &args, &plan, &err);
+    if (st == GX_OK)
+        st = compare_point(sweep, point, &args, &compare, &err);
+    if (st != GX_OK)
+        gx_sweep_fail(point, &err);
+    gx_compare_free(&compare);
+    free(plan);
+    free(args.sets.items);
+}
+
+static void measure_all(gx_sweep *sweep)
+{
+    char text[256];
+
+    for (size_t i = 0; i < sweep->n_points && !gx_interrupted(); i++) {
+        gx_sweep_point *const point = &sweep->point[i];
+
+        gx_sweep_point_text(sweep, point, 0, text, sizeof text);
+        gx_say(sweep->args, "%zu of %zu: %s", i + 1, sweep->n_points, text);
+        measure_point(sweep, point);
+    }
+    sweep->interrupted = gx_interrupted();
+}
+
+/* --- results --- */
+
+typedef void put_fn(const gx_sweep *sweep, FILE *out);
+
+static gx_status write_text(const gx_sweep *sweep, put_fn *put, const char *path,
+                            gx_error *err)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *const out = open_memstream(&bytes, &length);
+    gx_status st;
+
+    if (!out)
+        return GX_FAIL_NATIVE(err, GX_ERR_MEMORY, errno, "out of memory");
+    put(sweep, out);
+    if (fclose(out) != 0)
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    else
+        st = gx_lines_write(path, bytes, length, err);
+    free(bytes);
+    return st;
+}
+
+/* A file that cannot be written keeps none of the others back. */
+static int report(const gx_sweep *sweep)
+{
+    const gx_args *const args = sweep->args;
+    const gx_sweep_point *const failure = gx_sweep_common_failure(sweep);
+    gx_error err[3] = { { .native = 0 } };
+    int exit_status = gx_sweep_exit(sweep);
+
+    if (failure) {
+        gx_error same = { .status = failure->status };
+
+        snprintf(same.message, sizeof same.message, "%s", failure->reason);
+        (void)gx_say_error(args, &same);
+    } else if (!takes_stdout(args->json) && !takes_stdout(args->csv) &&
+               !takes_stdout(args->svg)) {
+        gx_sweep_print(sweep, stdout);
+    }
+    if (args->json)
+        (void)!gx_sweep_write_json(sweep, args->json, &err[0]);
+    if (args->csv)
+        (void)!write_text(sweep, gx_sweep_put_csv, args->csv, &err[1]);
+    if (args->svg)
+        (void)!write_text(sweep, gx_sweep_put_svg, args->svg, &err[2]);
+    for (size_t i = 0; i < 3; i++)
+        if (err[i].status != GX_OK)
+            exit_status = gx_say_error(args, &err[i]);
+    return exit_status;
+}
+
+static gx_status choose_device(gx_sweep *sweep, gx_error *err)
+{
+    gx_mode mode;
+
+    GX_TRY(gx_device_choose(sweep->args, true, &sweep->device, &mode, err));
+    return gx_device_info_get(sweep->device, &sweep->device_info, err);
+}
+
+int gx_cmd_sweep(const gx_args *args)
+{
+    gx_sweep sweep;
+    gx_error err = { 0 };
+    int exit_status = GX_EXIT_USAGE;
+
+    if (takes_stdout(args->json) + takes_stdout(args->csv) + takes_stdout(args->svg) > 1)
+        return gx_say_usage(args, "of --json -, --csv - and --svg - one may stand");
+    if (gx_sweep_create(&sweep, args)) {
+        if (choose_device(&sweep, &err) != GX_OK) {
+            exit_status = gx_say_error(args, &err);
+        } else {
+            gx_interrupt_watch();
+            measure_all(&sweep);
+            exit_status = report(&sweep);
+        }
+    }
+    gx_sweep_free(&sweep);
+    return exit_status;
+}
