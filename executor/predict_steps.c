@@ -181,7 +181,9 @@ static gx_status by_range(gx_predict_work *work, gx_prediction *prediction,
     int64_t eager_ns;
     bool most;
 
-    place->n_spans = gx_trace_select_steps(work->trace, work->step_name, place->spans);
+    /* Only work within the window was taken, so its ranges need not be. */
+    place->n_spans =
+        gx_trace_select_steps(work->trace, work->step_name, NULL, 0, place->spans);
     if (place->n_spans == 0)
         return GX_OK;
     prediction->range_name = work->trace->ranges[place->spans[0].range].name;

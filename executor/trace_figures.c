@@ -189,33 +189,62 @@ static void add_totals(const gx_trace *trace, const bool *counted,
 
 /* --- all of it --- */
 
-size_t gx_trace_select_steps(const gx_trace *trace, const char *given,
-                             gx_trace_span *spans)
-{
-    static const char *const usual[] = { "step", "ProfilerStep" };
-    size_t n = given ? select_ranges(trace, given, NULL, spans) : 0;
-
-    for (size_t i = 0; !given && i < 2 && n == 0; i++)
-        n = select_ranges(trace, usual[i], NULL, spans);
-    return n;
-}
-
-static gx_status find_steps(const gx_trace *trace, const char *given, selection *steps,
-                            gx_trace_figures *figures, gx_error *err)
-{
-    steps->n_spans = gx_trace_select_steps(trace, given, steps->spans);
-    figures->n_steps = (int64_t)steps->n_spans;
-    if (steps->n_spans)
-        figures->step_name = trace->ranges[steps->spans[0].range].name;
-    return place_activities(trace, steps, err);
-}
-
 size_t gx_trace_select_window(const gx_trace *trace, const char *given,
                               gx_trace_span *spans)
 {
     if (given)
         return given[0] ? select_ranges(trace, given, NULL, spans) : 0;
     return select_ranges(trace, "measured", "gexec", spans);
+}
+
+/* Keeps the spans that begin in one of the windows; returns how many. */
+static size_t keep_within(gx_trace_span *spans, size_t n, const gx_trace_span *windows,
+                          size_t n_windows)
+{
+    size_t n_kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t w = 0;
+
+        while (w < n_windows &&
+               (windows[w].key != spans[i].key || spans[i].start < windows[w].start ||
+                spans[i].start >= windows[w].end))
+            w++;
+        if (w < n_windows)
+            spans[n_kept++] = spans[i];
+    }
+    return n_kept;
+}
+
+size_t gx_trace_select_steps(const gx_trace *trace, const char *given,
+                             const gx_trace_span *windows, size_t n_windows,
+                             gx_trace_span *spans)
+{
+    /* gexec's own replays are marked by themselves; its steps are its launches then. */
+    static const struct {
+        const char *name, *domain;
+    } usual[] = { { "step", NULL }, { "ProfilerStep", NULL }, { "replay", "gexec" } };
+    size_t n = 0;
+
+    for (size_t i = 0; i < (given ? 1 : 3) && n == 0; i++) {
+        n = given ? select_ranges(trace, given, NULL, spans)
+                  : select_ranges(trace, usual[i].name, usual[i].domain, spans);
+        if (n_windows)
+            n = keep_within(spans, n, windows, n_windows);
+    }
+    return n;
+}
+
+static gx_status find_steps(const gx_trace *trace, const char *given,
+                            const selection *window, selection *steps,
+                            gx_trace_figures *figures, gx_error *err)
+{
+    steps->n_spans =
+        gx_trace_select_steps(trace, given, window->spans, window->n_spans, steps->spans);
+    figures->n_steps = (int64_t)steps->n_spans;
+    if (steps->n_spans)
+        figures->step_name = trace->ranges[steps->spans[0].range].name;
+    return place_activities(trace, steps, err);
 }
 
 /* The window: *counted stays NULL where everything counts. */
@@ -242,8 +271,8 @@ static gx_status fill(const gx_trace *trace, const gx_trace_options *options,
                       selection *steps, selection *window, bool **counted,
                       gx_trace_figures *figures, gx_error *err)
 {
-    GX_TRY(find_steps(trace, options->step, steps, figures, err));
     GX_TRY(find_window(trace, options->within, window, figures, counted, err));
+    GX_TRY(find_steps(trace, options->step, window, steps, figures, err));
     if (figures->within)
         GX_TRY(count_calls_within(trace, window, figures, err));
     else

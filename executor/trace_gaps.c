@@ -57,10 +57,12 @@ static void rank_gap(gx_trace_device *device, size_t i)
 }
 
 /* Activities come in order of their starts, so that what has run so far ends at one time,
- * and a start beyond it ends a gap. */
+ * and a start beyond it ends a gap. Between two steps work may run that belongs to none:
+ * `coming` has for each activity the step that it or the next one belongs to. */
 static void sweep(const gx_trace *trace, size_t first, size_t n, const bool *counted,
-                  const int32_t *step, gx_trace_device *device)
+                  const int32_t *step, const int32_t *coming, gx_trace_device *device)
 {
+    int32_t last_step = GX_TRACE_NONE;
     size_t furthest = n;
 
     for (size_t i = first; i < first + n; i++) {
@@ -74,6 +76,7 @@ static void sweep(const gx_trace *trace, size_t first, size_t n, const bool *cou
             device->start = activity->start;
             device->end = activity->end;
             furthest = i;
+            last_step = step[i];
             continue;
         }
         if (activity->start > device->end) {
@@ -84,8 +87,9 @@ static void sweep(const gx_trace *trace, size_t first, size_t n, const bool *cou
             gap->before = (int32_t)furthest;
             gap->after = (int32_t)i;
             gap->type = class_of(trace, gap->before, gap->after, gap->start);
-            gap->between_steps = step[furthest] != GX_TRACE_NONE &&
-                                 step[i] != GX_TRACE_NONE && step[furthest] != step[i];
+            gap->between_steps = last_step != GX_TRACE_NONE &&
+                                 coming[i - first] != GX_TRACE_NONE &&
+                                 last_step != coming[i - first];
             device->idle += gap->end - gap->start;
             count_gap(device, gap);
             rank_gap(device, device->n_gaps++);
@@ -94,6 +98,8 @@ static void sweep(const gx_trace *trace, size_t first, size_t n, const bool *cou
             device->end = activity->end;
             furthest = i;
         }
+        if (step[i] != GX_TRACE_NONE)
+            last_step = step[i];
     }
     device->span = device->end - device->start;
     device->busy = device->span - device->idle;
@@ -174,23 +180,37 @@ static gx_status find_streams(gx_trace_device *device, kernel *kernels, size_t n
     return GX_OK;
 }
 
+static void find_coming(size_t first, size_t n, const bool *counted, const int32_t *step,
+                        int32_t *coming)
+{
+    int32_t next = GX_TRACE_NONE;
+
+    for (size_t i = first + n; i-- > first;) {
+        if ((!counted || counted[i]) && step[i] != GX_TRACE_NONE)
+            next = step[i];
+        coming[i - first] = next;
+    }
+}
+
 gx_status gx_trace_device_figures(const gx_trace *trace, size_t first, size_t n,
                                   const bool *counted, const int32_t *step,
                                   gx_trace_device *device, gx_error *err)
 {
     kernel *kernels = calloc(n, sizeof *kernels);
     int64_t *distances = calloc(n, sizeof *distances);
+    int32_t *coming = calloc(n, sizeof *coming);
     size_t n_kernels = 0;
     gx_status st;
 
     device->process = trace->activities[first].process;
     device->device = trace->activities[first].device;
     device->gap = calloc(n, sizeof *device->gap);
-    if (!kernels || !distances || !device->gap) {
+    if (!kernels || !distances || !coming || !device->gap) {
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the gaps of a trace");
         goto done;
     }
-    sweep(trace, first, n, counted, step, device);
+    find_coming(first, n, counted, step, coming);
+    sweep(trace, first, n, counted, step, coming, device);
     for (size_t i = first; i < first + n; i++) {
         const gx_trace_activity *const activity = &trace->activities[i];
 
@@ -200,6 +220,7 @@ gx_status gx_trace_device_figures(const gx_trace *trace, size_t first, size_t n,
     }
     st = find_streams(device, kernels, n_kernels, distances, err);
 done:
+    free(coming);
     free(kernels);
     free(distances);
     return st;

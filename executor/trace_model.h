@@ -41,13 +41,15 @@ typedef struct gx_trace_span {
 gx_status gx_trace_cover(gx_trace_span *spans, size_t n_spans, gx_trace_query *queries,
                          size_t n_queries, gx_error *err) GX_MUST_CHECK;
 
-/* The ranges that are steps, and those that are the window, by the names of the options
- * or, where these are NULL, by the usual ones; the key is the process. There is room for
- * all ranges. Returns how many. */
-size_t gx_trace_select_steps(const gx_trace *trace, const char *name,
-                             gx_trace_span *spans);
+/* The ranges that are the window, by name or, where that is NULL, by the usual one; the
+ * key is the process. There is room for all ranges. Returns how many. */
 size_t gx_trace_select_window(const gx_trace *trace, const char *name,
                               gx_trace_span *spans);
+/* The same of the ranges that are steps, of which those count that begin in one of the
+ * windows, or all where there are none. */
+size_t gx_trace_select_steps(const gx_trace *trace, const char *name,
+                             const gx_trace_span *windows, size_t n_windows,
+                             gx_trace_span *spans);
 
 /* Attributes every activity to a range. Calls are joined before. */
 gx_status gx_trace_attribute(gx_trace *trace, gx_error *err) GX_MUST_CHECK;

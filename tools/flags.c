@@ -77,7 +77,7 @@ static const gx_flag flags[] = {
     { "--nsys-window", NULL, NULL, SWITCH(nsys_window), NO_RANGE,
       GX_CMD_RUN | GX_CMD_COMPARE, "open a window for nsys profile -c cudaProfilerApi" },
     { "--step-range", NULL, "NAME", GX_FLAG_STRING, AT(step), NO_RANGE, GX_CMD_NSYS,
-      "ranges that are steps (default: step, ProfilerStep)" },
+      "ranges that are steps (default: step, ProfilerStep, gexec's replay)" },
     { "--within", NULL, "NAME", GX_FLAG_STRING, AT(within), NO_RANGE, GX_CMD_NSYS,
       "count only what is launched inside ranges of this name; -: everything" },
     { "--costs", NULL, "FILE", GX_FLAG_STRING, AT(costs), NO_RANGE, GX_CMD_NSYS,

@@ -177,7 +177,7 @@ typedef struct gx_trace_gap {
     int64_t start, end;
     int32_t before, after; /* activities */
     gx_gap_class type;
-    bool between_steps; /* `before` and `after` belong to different steps */
+    bool between_steps; /* behind the last activity of a step, before the next one's */
 } gx_trace_gap;
 
 /* Distances over the kernels of a stream: from the furthest end so far to the next
@@ -221,7 +221,8 @@ typedef struct gx_trace_range_sum {
 
 typedef struct gx_trace_options {
     const char *step;   /* ranges of this name, a number after it or not, are the steps;
-                         * NULL: "step" or "ProfilerStep" */
+                         * NULL: "step", "ProfilerStep", or "replay" of the domain
+                         * "gexec", whichever first has any inside the window */
     const char *within; /* only what was launched inside ranges of this name; NULL: inside
                          * "measured" of the domain "gexec" where there is such a range;
                          * empty: everything */
