@@ -137,6 +137,16 @@ static void look_at_devices(findings *list)
                 getenv(gx_cuda_variables[i]));
 }
 
+static void look_at_cupti(findings *list)
+{
+    char text[TEXT_SIZE];
+    gx_error err = { 0 };
+    const bool has = gx_profiler_available(text, sizeof text, &err) == GX_OK;
+
+    add(list, "CUPTI", has, "nothing, unless traces by gexec profile are wanted", "%s",
+        has ? text : err.message);
+}
+
 /* --- programs --- */
 
 /* True when `name` is an executable of some folder of PATH, which goes to `path`. */
@@ -211,6 +221,7 @@ int gx_cmd_doctor(const gx_args *args)
     look_at_build(&list);
     look_at_driver(&list);
     look_at_devices(&list);
+    look_at_cupti(&list);
     look_at_programs(&list);
     if (!args->json || strcmp(args->json, "-") != 0)
         print_findings(&list, stdout);
