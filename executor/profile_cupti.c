@@ -189,6 +189,13 @@ static gx_status read_buffers(gx_profiler *profiler, gx_error *err)
     return st;
 }
 
+/* What there is, after a failure too. The trace's functions are public and forget an
+ * earlier error, so that they are not given it. */
+static gx_status read_rest(gx_profiler *profiler, gx_status st, gx_error *err)
+{
+    return gx_first(st, read_buffers(profiler, st == GX_OK ? err : NULL));
+}
+
 static gx_status add_window(gx_profiler *profiler, gx_error *err)
 {
     if (profiler->n_windows == profiler->windows_room) {
@@ -243,7 +250,7 @@ gx_status gx_profiler_stop(gx_profiler *profiler, gx_error *err)
     st = gx_first(st, gx_cupti_session_dropped(session, &dropped, err));
     profiler->reader.losses.dropped += dropped;
     atomic_store(&session->until, window->waited);
-    return gx_first(st, read_buffers(profiler, err));
+    return read_rest(profiler, st, err);
 }
 
 /* --- the trace --- */
@@ -317,7 +324,7 @@ gx_status gx_profiler_trace(gx_profiler *profiler, gx_trace **trace,
         return GX_FAIL(err, GX_ERR_STATE, "the profiler is recording: stop it first");
     profiler->ended = true;
     gx_status st = gx_cupti_session_end(profiler->session, err);
-    st = gx_first(st, read_buffers(profiler, err));
+    st = read_rest(profiler, st, err);
     if (st == GX_OK)
         st = fill_trace(profiler, err);
     if (st == GX_OK)
