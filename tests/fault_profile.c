@@ -119,7 +119,8 @@ static void emit_work(const fake_node *what, uint32_t number, uint64_t node)
     }
 }
 
-/* A call of the runtime that is served by one of the driver, whose number the work has. */
+/* A call of the runtime that is served by one of the driver, whose number the work has.
+ */
 static void watch_work(const fake_node *what, const fake_node *node)
 {
     const uint32_t id = what->type == cudaGraphNodeTypeMemset   ? FAKE_CUPTI_FILL

@@ -136,7 +136,8 @@ static gx_status take_transfer(reader *from, gx_nsys_rows *rows, gx_trace_kind k
     GX_TRY(get(rows, N_ACTIVITY_COLUMNS, &transfer.bytes, err));
     if (kind == GX_TRACE_COPY)
         GX_TRY(get(rows, N_ACTIVITY_COLUMNS + 1, &copy_kind, err));
-    const char *const name = kind == GX_TRACE_COPY ? gx_trace_copy_name(copy_kind) : "fill";
+    const char *const name =
+        kind == GX_TRACE_COPY ? gx_trace_copy_name(copy_kind) : "fill";
     GX_TRY(gx_trace_text(from->file->trace, name, strlen(name), &transfer.name, err));
     return gx_trace_add_activity(from->file->trace, &transfer, err);
 }
