@@ -384,8 +384,10 @@ static void a_kernel_keeps_what_its_record_says(void **state)
     close_traced();
 }
 
+/* Buffers of records between windows are dropped unread. */
 static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
 {
+    const CUpti_ActivityName unread = { .kind = CUPTI_ACTIVITY_KIND_NAME };
     size_t n;
     gx_error err;
 
@@ -393,8 +395,10 @@ static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
     open_traced("");
     assert_ok(gx_exec_capture(run.program.exec, &err), &err);
     run_steps(GX_MODE_GRAPH, 3);
+    fill(&unread, sizeof unread, 3);
     record_steps(GX_MODE_GRAPH, 0);
     run_steps(GX_MODE_GRAPH, 4);
+    fill(&unread, sizeof unread, 3);
     record_steps(GX_MODE_GRAPH, 10);
     run_steps(GX_MODE_GRAPH, 5);
     record_steps(GX_MODE_GRAPH, 2);
@@ -402,6 +406,7 @@ static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
     take_trace();
     (void)gx_trace_activities(run.trace, &n);
     assert_int_equal(n, 12 * gx_exec_stats_get(run.program.exec).graph_nodes);
+    assert_int_equal(run.losses.unknown, 0);
     assert_int_equal(count_ranges("step"), 1 + 12);
     close_traced();
 }
