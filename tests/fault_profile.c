@@ -388,6 +388,7 @@ static void a_kernel_keeps_what_its_record_says(void **state)
 static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
 {
     const CUpti_ActivityName unread = { .kind = CUPTI_ACTIVITY_KIND_NAME };
+    const gx_cupti_kernel pair[2] = { kernel_at(1, 2, 1, 0), kernel_at(1, 2, 1, 0) };
     size_t n;
     gx_error err;
 
@@ -395,7 +396,7 @@ static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
     open_traced("");
     assert_ok(gx_exec_capture(run.program.exec, &err), &err);
     run_steps(GX_MODE_GRAPH, 3);
-    fill(&unread, sizeof unread, 3);
+    fill(pair, sizeof pair - 8, 1); /* it would be counted as cut short */
     record_steps(GX_MODE_GRAPH, 0);
     run_steps(GX_MODE_GRAPH, 4);
     fill(&unread, sizeof unread, 3);
@@ -407,6 +408,7 @@ static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
     (void)gx_trace_activities(run.trace, &n);
     assert_int_equal(n, 12 * gx_exec_stats_get(run.program.exec).graph_nodes);
     assert_int_equal(run.losses.unknown, 0);
+    assert_int_equal(run.losses.corrupt, 0);
     assert_int_equal(count_ranges("step"), 1 + 12);
     close_traced();
 }
