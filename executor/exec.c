@@ -3,7 +3,7 @@
 
 #include "device_cuda.h"
 #include "exec_cuda.h"
-#include "nvtx.h"
+#include "profile_ranges.h"
 
 static bool on_cpu(const gx_exec *exec)
 {
@@ -147,6 +147,7 @@ void gx_exec_free(gx_exec *exec)
     if (!exec)
         return;
     gx_device *device = exec->device;
+    gx_range_log_orphan(exec->range_log);
     const bool entered = gx_device_enter(device, &previous, NULL) == GX_OK;
 
     if (!on_cpu(exec)) {

@@ -171,6 +171,7 @@ static gx_status make_units(gx_exec *exec, gx_error *err)
 {
     const gx_plan *plan = exec->plan;
 
+    gx_nvtx_open();
     for (size_t i = 0; i < plan->n_units; i++) {
         const gx_unit *unit = &plan->units[i];
         gx_bound_unit *bound = &exec->units[i];
@@ -185,7 +186,7 @@ static gx_status make_units(gx_exec *exec, gx_error *err)
                                    .call = &exec->calls[unit->first_node],
                                    .elided = elided };
         bound->kind = unit_kind(exec, unit);
-        bound->range = gx_range_register(bound->name);
+        bound->range = gx_nvtx_register(bound->name);
         bound->n_seen = -1;
     }
     return GX_OK;

@@ -7,6 +7,18 @@
 #include "plan.h"
 #include "state.h"
 
+/* Ranges that every program has; that of a unit has the name of its ops. */
+typedef enum gx_named_range {
+    GX_NAMED_STEP,
+    GX_NAMED_FORWARD,
+    GX_NAMED_BACKWARD,
+    GX_NAMED_OPTIMIZER,
+    GX_NAMED_CAPTURE,
+    GX_NAMED_REPLAY,
+    GX_NAMED_MEASURED,
+    GX_N_NAMED_RANGES
+} gx_named_range;
+
 /* What an NVTX range says about itself: its category and colour. */
 typedef enum gx_range_kind {
     GX_RANGE_PLAIN, /* step, forward, measured: no category of their own */
@@ -71,6 +83,7 @@ struct gx_exec {
     int next_staging;
     gx_fetch *fetches;
     bool was_captured; /* a capture stood before: the next one counts as a rebuild */
+    struct gx_range_log *range_log; /* of the profiler that is attached, or NULL */
     gx_exec_stats stats;
 };
 

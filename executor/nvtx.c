@@ -7,6 +7,8 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include "ranges.h"
+
 typedef struct gx_range_style {
     const char *category; /* NULL: none */
     uint32_t colour;      /* ARGB */
@@ -23,25 +25,18 @@ static const gx_range_style styles[GX_N_RANGE_KINDS] = {
     [GX_RANGE_REPLAY] = { "replay", 0xffe53935 },       /* red */
 };
 
-typedef enum gx_fixed {
-    FIXED_STEP,
-    FIXED_FORWARD,
-    FIXED_BACKWARD,
-    FIXED_OPTIMIZER,
-    FIXED_CAPTURE,
-    FIXED_REPLAY,
-    FIXED_MEASURED,
-    N_FIXED
-} gx_fixed;
-
-static const char *const fixed_names[N_FIXED] = { "step",      "forward", "backward",
-                                                  "optimizer", "capture", "replay",
-                                                  "measured" };
+/* Of the ranges that every program has. */
+static const gx_range_kind kinds[GX_N_NAMED_RANGES] = {
+    [GX_NAMED_STEP] = GX_RANGE_PLAIN,      [GX_NAMED_FORWARD] = GX_RANGE_PLAIN,
+    [GX_NAMED_BACKWARD] = GX_RANGE_BWD,    [GX_NAMED_OPTIMIZER] = GX_RANGE_OPTIMIZER,
+    [GX_NAMED_CAPTURE] = GX_RANGE_CAPTURE, [GX_NAMED_REPLAY] = GX_RANGE_REPLAY,
+    [GX_NAMED_MEASURED] = GX_RANGE_PLAIN,
+};
 
 /* The process's one domain, and the texts that every program uses. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static nvtxDomainHandle_t domain;
-static nvtxStringHandle_t fixed[N_FIXED];
+static nvtxStringHandle_t named[GX_N_NAMED_RANGES];
 
 static void open_domain(void)
 {
@@ -49,8 +44,8 @@ static void open_domain(void)
     for (uint32_t i = 0; i < GX_N_RANGE_KINDS; i++)
         if (styles[i].category)
             nvtxDomainNameCategoryA(domain, i, styles[i].category);
-    for (int i = 0; i < N_FIXED; i++)
-        fixed[i] = nvtxDomainRegisterStringA(domain, fixed_names[i]);
+    for (int i = 0; i < GX_N_NAMED_RANGES; i++)
+        named[i] = nvtxDomainRegisterStringA(domain, gx_range_names[i]);
 }
 
 static void push(gx_range_kind kind, nvtxStringHandle_t string, int64_t payload)
@@ -72,105 +67,42 @@ static void push(gx_range_kind kind, nvtxStringHandle_t string, int64_t payload)
     (void)nvtxDomainRangePushEx(domain, &event);
 }
 
-/* Ranges that do not follow the making of a program, which opens the domain. */
-static void push_fixed(gx_range_kind kind, gx_fixed name)
+void gx_nvtx_open(void)
 {
     (void)pthread_once(&once, open_domain);
-    push(kind, fixed[name], -1);
 }
 
-const void *gx_range_register(const char *text)
+const void *gx_nvtx_register(const char *text)
 {
-    (void)pthread_once(&once, open_domain);
     return nvtxDomainRegisterStringA(domain, text);
 }
 
-void gx_range_capture_begin(void)
+void gx_nvtx_begin(gx_named_range name)
 {
-    push_fixed(GX_RANGE_CAPTURE, FIXED_CAPTURE);
+    push(kinds[name], named[name], -1);
 }
 
-void gx_range_replay_begin(void)
+void gx_nvtx_begin_unit(const gx_bound_unit *unit, int64_t first_node)
 {
-    push(GX_RANGE_REPLAY, fixed[FIXED_REPLAY], -1);
+    /* The handle came from NVTX as a pointer to what only the tool writes. */
+    push(unit->kind, (nvtxStringHandle_t)(uintptr_t)unit->range, first_node);
 }
 
-void gx_range_end(void)
+void gx_nvtx_end(void)
 {
     (void)nvtxDomainRangePop(domain);
 }
 
-static bool phase_range(int phase, gx_range_kind *kind, gx_fixed *name)
-{
-    switch (phase) {
-    case GX_PHASE_FORWARD:
-        *kind = GX_RANGE_PLAIN;
-        *name = FIXED_FORWARD;
-        return true;
-    case GX_PHASE_BACKWARD:
-        *kind = GX_RANGE_BWD;
-        *name = FIXED_BACKWARD;
-        return true;
-    case GX_PHASE_OPTIMIZER:
-        *kind = GX_RANGE_OPTIMIZER;
-        *name = FIXED_OPTIMIZER;
-        return true;
-    default: /* counters and the log stand in the step itself */
-        return false;
-    }
-}
-
-static void close_phase(gx_step_ranges *ranges)
-{
-    gx_range_kind kind;
-    gx_fixed name;
-
-    if (phase_range(ranges->phase, &kind, &name))
-        gx_range_end();
-    ranges->phase = -1;
-}
-
-void gx_ranges_step_begin(gx_step_ranges *ranges)
-{
-    ranges->phase = -1;
-    push_fixed(GX_RANGE_PLAIN, FIXED_STEP);
-}
-
-void gx_ranges_unit_begin(gx_step_ranges *ranges, const gx_unit *unit,
-                          const gx_bound_unit *bound)
-{
-    gx_range_kind kind;
-    gx_fixed name;
-
-    if (ranges->phase != (int)unit->phase) {
-        close_phase(ranges);
-        ranges->phase = (int)unit->phase;
-        if (phase_range(ranges->phase, &kind, &name))
-            push_fixed(kind, name);
-    }
-    /* The handle came from NVTX as a pointer to what only the tool writes. */
-    push(bound->kind, (nvtxStringHandle_t)(uintptr_t)bound->range, unit->first_node);
-}
-
-void gx_ranges_unit_end(void)
-{
-    gx_range_end();
-}
-
-void gx_ranges_step_end(gx_step_ranges *ranges)
-{
-    close_phase(ranges);
-    gx_range_end();
-}
-
+/* May come before any program is made. */
 void gx_measured_begin(void)
 {
-    push_fixed(GX_RANGE_PLAIN, FIXED_MEASURED);
+    gx_nvtx_open();
+    gx_nvtx_begin(GX_NAMED_MEASURED);
 }
 
 void gx_measured_end(void)
 {
-    gx_range_end();
+    gx_nvtx_end();
 }
 
 bool gx_has_nvtx(void)

@@ -5,7 +5,7 @@
 #include "capture.h"
 #include "exec_cuda.h"
 #include "launch.h"
-#include "nvtx.h"
+#include "ranges.h"
 
 typedef struct gx_recording {
     gx_exec *exec;
@@ -116,9 +116,9 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
     void *graph = NULL;
     void *graph_exec = NULL;
 
-    gx_range_capture_begin();
+    gx_range_capture_begin(exec);
     gx_status st = gx_record(exec->device, record_steps, recording, &graph, err);
-    gx_range_end();
+    gx_range_end(exec);
     if (st == GX_OK)
         st = check_nodes(recording, graph, err);
     if (st == GX_OK)
@@ -159,9 +159,9 @@ gx_status gx_capture(gx_exec *exec, gx_error *err)
 
 static gx_status replay_once(gx_exec *exec, gx_error *err)
 {
-    gx_range_replay_begin();
+    gx_range_replay_begin(exec);
     const gx_status st = gx_graph_submit(exec->device, exec->graph_exec, err);
-    gx_range_end();
+    gx_range_end(exec);
     exec->stats.graph_launches += st == GX_OK;
     return st;
 }

@@ -1,7 +1,7 @@
 /* The walk on the CPU: one step, op by op, in double. */
 #include "builder.h"
 #include "exec_model.h"
-#include "nvtx.h"
+#include "ranges.h"
 
 /* Each stored tensor takes the precision of its declared type. */
 static void round_operand(const gx_tensor *tensor)
@@ -46,11 +46,11 @@ gx_status gx_walk_cpu(gx_exec *exec, gx_error *err)
     gx_step_ranges ranges;
     gx_status st = GX_OK;
 
-    gx_ranges_step_begin(&ranges);
+    gx_ranges_step_begin(&ranges, exec);
     for (size_t i = 0; i < plan->n_units && st == GX_OK; i++) {
-        gx_ranges_unit_begin(&ranges, &plan->units[i], &exec->units[i]);
+        gx_ranges_unit_begin(&ranges, i);
         st = compute(exec->units[i].group.call, exec->state->exact, err);
-        gx_ranges_unit_end();
+        gx_ranges_unit_end(&ranges);
     }
     gx_ranges_step_end(&ranges);
     return st;

@@ -2,7 +2,7 @@
  * capture records it; it does not know which. */
 #include "exec_cuda.h"
 #include "launch.h"
-#include "nvtx.h"
+#include "ranges.h"
 
 /* Lane 1 starts behind what stands on lane 0, which also brings it into a capture. */
 static gx_status fork_lane(gx_exec *exec, gx_error *err)
@@ -51,15 +51,15 @@ gx_status gx_walk_cuda(gx_exec *exec, gx_after_unit_fn *after_unit, void *user,
     const bool forks = exec->fork_event != NULL;
     gx_step_ranges ranges;
 
-    gx_ranges_step_begin(&ranges);
+    gx_ranges_step_begin(&ranges, exec);
     gx_status st = forks ? fork_lane(exec, err) : GX_OK;
     const bool forked = forks && st == GX_OK;
     for (size_t i = 0; i < plan->n_units && st == GX_OK; i++) {
-        gx_ranges_unit_begin(&ranges, &plan->units[i], &exec->units[i]);
+        gx_ranges_unit_begin(&ranges, i);
         st = launch_unit(exec, i, err);
         if (st == GX_OK && after_unit)
             st = after_unit(exec, i, user, err);
-        gx_ranges_unit_end();
+        gx_ranges_unit_end(&ranges);
         if (st != GX_OK)
             gx_error_prefix(err, exec->units[i].name);
     }

@@ -185,6 +185,27 @@ const char *gx_trace_text_at(const gx_trace *trace, uint32_t text)
     return text < trace->n_texts ? trace->bytes + trace->texts[text] : "";
 }
 
+const char *gx_trace_copy_name(int64_t kind)
+{
+    static const char *const names[] = { "copy",
+                                         "copy host to device",
+                                         "copy device to host",
+                                         "copy host to array",
+                                         "copy array to host",
+                                         "copy array to array",
+                                         "copy array to device",
+                                         "copy device to array",
+                                         "copy device to device",
+                                         "copy host to host",
+                                         "copy peer to peer",
+                                         "copy unified, host to device",
+                                         "copy unified, device to host",
+                                         "copy unified, device to device" };
+    const int64_t n = sizeof names / sizeof names[0];
+
+    return kind >= 0 && kind < n ? names[kind] : names[0];
+}
+
 /* --- records --- */
 
 static gx_status check_room(const gx_trace *trace, size_t n, gx_error *err)

@@ -61,7 +61,7 @@ static int compare_calls(const void *left, const void *right)
     return order != 0 ? order : COMPARE(a->thread, b->thread);
 }
 
-static void sort_calls(gx_trace *trace)
+void gx_trace_sort_calls(gx_trace *trace)
 {
     if (trace->n_calls)
         qsort(trace->calls, trace->n_calls, sizeof *trace->calls, compare_calls);
@@ -77,8 +77,7 @@ static void sort_calls(gx_trace *trace)
     }
 }
 
-/* The first row of the call with this correlation, GX_TRACE_NONE if there is none. */
-static int32_t find_call(const gx_trace *trace, int64_t process, int64_t correlation)
+int32_t gx_trace_find_call(const gx_trace *trace, int64_t process, int64_t correlation)
 {
     size_t low = 0;
     size_t high = trace->n_calls;
@@ -112,7 +111,7 @@ static bool join(gx_trace *trace, gx_trace_activity *activity)
         trace->dropped.backwards++;
         return false;
     }
-    activity->call = find_call(trace, activity->process, activity->correlation);
+    activity->call = gx_trace_find_call(trace, activity->process, activity->correlation);
     if (activity->call == GX_TRACE_NONE)
         return true;
     if (activity->start < trace->calls[activity->call].start) {
@@ -148,7 +147,7 @@ gx_status gx_trace_finish(gx_trace *trace, gx_error *err)
     if (trace->finished)
         return GX_FAIL(err, GX_ERR_STATE, "the trace is finished already");
     trace->finished = true;
-    sort_calls(trace);
+    gx_trace_sort_calls(trace);
     for (size_t i = 0; i < trace->n_activities; i++)
         if (join(trace, &trace->activities[i]))
             trace->activities[kept++] = trace->activities[i];

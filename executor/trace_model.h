@@ -51,6 +51,17 @@ size_t gx_trace_select_steps(const gx_trace *trace, const char *name,
                              const gx_trace_span *windows, size_t n_windows,
                              gx_trace_span *spans);
 
+/* Sorts the calls by process and correlation and says what each is: a kind, a twin. */
+void gx_trace_sort_calls(gx_trace *trace);
+/* Of sorted calls the first row with this correlation, or GX_TRACE_NONE. */
+int32_t gx_trace_find_call(const gx_trace *trace, int64_t process, int64_t correlation);
+
+void gx_trace_sort_nodes(gx_trace *trace);
+/* Of sorted nodes the captured one behind one that runs, or NULL: clones of clones are
+ * followed, and records in which they go round in circles lead nowhere. */
+const gx_trace_node *gx_trace_captured_node(const gx_trace *trace, int64_t process,
+                                            int64_t id);
+
 /* Attributes every activity to a range. Calls are joined before. */
 gx_status gx_trace_attribute(gx_trace *trace, gx_error *err) GX_MUST_CHECK;
 

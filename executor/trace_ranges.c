@@ -102,10 +102,14 @@ static const gx_trace_node *find_node(const gx_trace *trace, int64_t process, in
                : NULL;
 }
 
-/* The captured node behind one that runs: clones of clones are followed, and a file in
- * which they go round in circles leads nowhere. */
-static const gx_trace_node *captured_node(const gx_trace *trace, int64_t process,
-                                          int64_t id)
+void gx_trace_sort_nodes(gx_trace *trace)
+{
+    if (trace->n_nodes)
+        qsort(trace->nodes, trace->n_nodes, sizeof *trace->nodes, compare_nodes);
+}
+
+const gx_trace_node *gx_trace_captured_node(const gx_trace *trace, int64_t process,
+                                            int64_t id)
 {
     enum { MOST_CLONES = 64 };
 
@@ -194,7 +198,7 @@ static gx_status attribute_nodes(gx_trace *trace, working *work, gx_error *err)
         const gx_trace_node *const node =
             activity->node == GX_TRACE_NONE
                 ? NULL
-                : captured_node(trace, activity->process, activity->node);
+                : gx_trace_captured_node(trace, activity->process, activity->node);
 
         if (node && node->time < start)
             trace->before_window[i] = true;
@@ -251,8 +255,7 @@ gx_status gx_trace_attribute(gx_trace *trace, gx_error *err)
     gx_status st;
 
     trace->before_window = calloc(n, sizeof *trace->before_window);
-    if (trace->n_nodes)
-        qsort(trace->nodes, trace->n_nodes, sizeof *trace->nodes, compare_nodes);
+    gx_trace_sort_nodes(trace);
     if (work.spans && work.queries && trace->before_window)
         st = attribute_all(trace, &work, err);
     else

@@ -5,7 +5,13 @@
 #include <string.h>
 
 static double clock_ms;
+static const fake_watcher *watcher;
 static fake_graph *capturing; /* by this thread; the tests have one */
+
+void fake_watch(const fake_watcher *who)
+{
+    watcher = who;
+}
 
 double fake_clock(void)
 {
@@ -26,7 +32,7 @@ cudaError_t fake_unsafe(void)
                      : cudaSuccess;
 }
 
-static void add_node(fake_graph *graph, fake_node node)
+static const fake_node *add_node(fake_graph *graph, fake_node node)
 {
     fake_node *kept = malloc(sizeof *kept);
 
@@ -38,6 +44,7 @@ static void add_node(fake_graph *graph, fake_node node)
         abort();
     *kept = node;
     graph->nodes[graph->n_nodes++] = kept;
+    return kept;
 }
 
 cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
@@ -51,11 +58,15 @@ cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
     }
     if (!*captured) {
         clock_ms += 1;
+        if (watcher)
+            watcher->work(&node, NULL);
         return cudaSuccess;
     }
     if (stream->capture->invalid)
         return fake_error(cudaErrorStreamCaptureInvalidated);
-    add_node(stream->capture, node);
+    const fake_node *kept = add_node(stream->capture, node);
+    if (watcher)
+        watcher->work(kept, kept);
     stream->last = ++stream->capture->places;
     return cudaSuccess;
 }
@@ -175,6 +186,7 @@ cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t handle,
 WRAPS(cudaStreamCreateWithFlags);
 WRAPS(cudaStreamDestroy);
 WRAPS(cudaStreamSynchronize);
+WRAPS(cudaDeviceSynchronize);
 WRAPS(cudaStreamWaitEvent);
 
 cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
@@ -218,6 +230,15 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t handle)
         error = __real_cudaStreamSynchronize(handle);
     else if (stream && stream->capture)
         error = invalidate(stream->capture, cudaErrorStreamCaptureUnsupported);
+    return planned != 0 ? fake_error(planned) : error;
+}
+
+cudaError_t __wrap_cudaDeviceSynchronize(void)
+{
+    const int planned = fake_enter("cudaDeviceSynchronize");
+    const cudaError_t error =
+        fake_is_real() ? __real_cudaDeviceSynchronize() : fake_unsafe();
+
     return planned != 0 ? fake_error(planned) : error;
 }
 
@@ -431,6 +452,27 @@ cudaError_t __wrap_cudaPointerGetAttributes(struct cudaPointerAttributes *attrib
     return cudaSuccess;
 }
 
+/* A graph that can be launched: its own copies of the nodes. */
+typedef struct fake_exec {
+    size_t n_nodes;
+    fake_node node[];
+} fake_exec;
+
+static cudaGraphExec_t clone_graph(const fake_graph *graph)
+{
+    fake_exec *made = malloc(sizeof *made + graph->n_nodes * sizeof made->node[0]);
+
+    if (!made)
+        abort();
+    made->n_nodes = graph->n_nodes;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        made->node[i] = *graph->nodes[i];
+        if (watcher)
+            watcher->cloned(&made->node[i], graph->nodes[i]);
+    }
+    return (cudaGraphExec_t)made;
+}
+
 cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                         unsigned long long flags)
 {
@@ -441,8 +483,8 @@ cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph
         error = __real_cudaGraphInstantiate(exec, graph, flags);
     else if (!fake_is_alive(FAKE_GRAPH, graph))
         return fake_error(cudaErrorInvalidValue);
-    else if (!(*exec = malloc(1)))
-        abort();
+    else
+        *exec = clone_graph((const fake_graph *)graph);
     fake_born(FAKE_GRAPH_EXEC, *exec, (int)error);
     return error;
 }
@@ -466,6 +508,9 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         return fake_error(cudaErrorInvalidValue);
     }
     clock_ms += 1;
+    if (watcher)
+        watcher->replayed(((const fake_exec *)exec)->node,
+                          ((const fake_exec *)exec)->n_nodes);
     return cudaSuccess;
 }
 

@@ -90,6 +90,17 @@ struct fake_graph {
     bool invalid;
 };
 
+/* Told of what is simulated, in the call that does it; a tool that traces hears the same.
+ * `node` is NULL for what runs at once. */
+typedef struct fake_watcher {
+    void (*work)(const fake_node *what, const fake_node *node);
+    void (*cloned)(const fake_node *node, const fake_node *original);
+    void (*replayed)(const fake_node *nodes, size_t n_nodes);
+} fake_watcher;
+
+/* NULL: nobody. */
+void fake_watch(const fake_watcher *watcher);
+
 /* Work on a stream: a node where it captures, else a tick of the clock. *captured says
  * which. */
 cudaError_t fake_enqueue(cudaStream_t stream, fake_node node, bool *captured);

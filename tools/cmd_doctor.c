@@ -139,6 +139,16 @@ static void look_at_devices(findings *list)
                 getenv(gx_cuda_variables[i]));
 }
 
+static void look_at_cupti(findings *list)
+{
+    char text[TEXT_SIZE];
+    gx_error err = { 0 };
+    const bool has = gx_profiler_available(text, sizeof text, &err) == GX_OK;
+
+    add(list, "CUPTI", has, "nothing, unless traces by gexec profile are wanted", "%s",
+        has ? text : err.message);
+}
+
 /* --- the ceilings of a card --- */
 
 static int chosen_gpu(const gx_args *args)
@@ -271,6 +281,7 @@ int gx_cmd_doctor(const gx_args *args)
     look_at_build(&list);
     look_at_driver(&list);
     look_at_devices(&list);
+    look_at_cupti(&list);
     look_at_ceilings(&list, args, &ceilings, measured);
     look_at_programs(&list);
     if (!args->json || strcmp(args->json, "-") != 0)

@@ -132,27 +132,6 @@ static gx_status read_kernels(reader *from, gx_error *err)
     return read_table(from, kernels_table, columns, N(columns), take_kernel, err);
 }
 
-/* CUpti_ActivityMemcpyKind. */
-static const char *copy_name(int64_t kind)
-{
-    static const char *const names[] = { "copy",
-                                         "copy host to device",
-                                         "copy device to host",
-                                         "copy host to array",
-                                         "copy array to host",
-                                         "copy array to array",
-                                         "copy array to device",
-                                         "copy device to array",
-                                         "copy device to device",
-                                         "copy host to host",
-                                         "copy peer to peer",
-                                         "copy unified, host to device",
-                                         "copy unified, device to host",
-                                         "copy unified, device to device" };
-
-    return kind >= 0 && kind < (int64_t)N(names) ? names[kind] : names[0];
-}
-
 /* ENUM_CUDA_MEM_KIND. */
 static gx_status get_memory(gx_nsys_rows *rows, size_t column, gx_trace_memory *memory,
                             gx_error *err)
@@ -184,7 +163,8 @@ static gx_status take_transfer(reader *from, gx_nsys_rows *rows, gx_trace_kind k
         GX_TRY(get_memory(rows, N_ACTIVITY_COLUMNS + 2, &transfer.source, err));
         GX_TRY(get_memory(rows, N_ACTIVITY_COLUMNS + 3, &transfer.target, err));
     }
-    const char *const name = kind == GX_TRACE_COPY ? copy_name(copy_kind) : "fill";
+    const char *const name =
+        kind == GX_TRACE_COPY ? gx_trace_copy_name(copy_kind) : "fill";
     GX_TRY(gx_trace_text(from->file->trace, name, strlen(name), &transfer.name, err));
     return gx_trace_add_activity(from->file->trace, &transfer, err);
 }

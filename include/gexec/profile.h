@@ -27,8 +27,14 @@ typedef struct gx_profiler_options {
 typedef struct gx_profiler_losses {
     int64_t dropped; /* that CUPTI says it dropped */
     int64_t unknown; /* of a kind or a version that is not read */
-    int64_t corrupt; /* buffers that ended inside a record */
+    int64_t corrupt; /* buffers that ended inside a record, and records with a time of no
+                      * clock */
 } gx_profiler_losses;
+
+/* Whether CUPTI can be loaded, with `text` ("FILE, API version N") where it can; nothing
+ * is subscribed. GX_ERR_UNSUPPORTED with the reason. */
+GX_API gx_status gx_profiler_available(char *text, size_t size,
+                                       gx_error *err) GX_MUST_CHECK;
 
 /* Subscribes, before the first CUDA call of the process: nodes of graphs that were
  * captured earlier have no name. `options` may be NULL. GX_ERR_UNSUPPORTED with the one
@@ -41,7 +47,10 @@ GX_API void gx_profiler_free(gx_profiler *profiler);
 
 /* From here on the walks, captures and replays of the exec leave ranges in the trace, of
  * the domain "gexec" and with the names that NVTX would have: capture, step, forward,
- * backward, optimizer, units; and "step" around each step that is replayed. */
+ * backward, optimizer, units; and "step" around each step that is replayed ("replay"
+ * around a launch of several). Legal until the trace is made; exec and profiler may be
+ * freed in either order. An exec on the CPU has nothing to trace: GX_ERR_ARGUMENT. No
+ * call on an attached exec may run beside a call on its profiler. */
 GX_API gx_status gx_profiler_attach(gx_profiler *profiler, gx_exec *exec,
                                     gx_error *err) GX_MUST_CHECK;
 

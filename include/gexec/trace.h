@@ -128,6 +128,10 @@ GX_API gx_status gx_trace_text(gx_trace *trace, const char *bytes, size_t length
 /* Never NULL; lives until the next text is added. */
 GX_API const char *gx_trace_text_at(const gx_trace *trace, uint32_t text);
 
+/* What copies of this kind are called; the kinds are numbered as CUPTI does, and as every
+ * tool that stands on it. */
+GX_API const char *gx_trace_copy_name(int64_t kind);
+
 /* Copies a record. A time beyond GX_TRACE_MOST_TIME is an error. */
 GX_API gx_status gx_trace_add_activity(gx_trace *trace, const gx_trace_activity *activity,
                                        gx_error *err) GX_MUST_CHECK;
@@ -154,6 +158,17 @@ GX_API const gx_trace_activity *gx_trace_activities(const gx_trace *trace, size_
 GX_API const gx_trace_call *gx_trace_calls(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_range *gx_trace_ranges(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_node *gx_trace_nodes(const gx_trace *trace, size_t *n);
+
+/* --- from process to process --- */
+
+/* A trace as a file, finished or not, with everything that it holds. Written through a
+ * temporary file, so that no half-written one stays. */
+GX_API gx_status gx_trace_write(const gx_trace *trace, const char *path,
+                                gx_error *err) GX_MUST_CHECK;
+/* GX_ERR_READ for a file that is none of gx_trace_write's, of another version, cut short
+ * or damaged. The caller frees. */
+GX_API gx_status gx_trace_read(const char *path, gx_trace **trace,
+                               gx_error *err) GX_MUST_CHECK;
 
 /* --- figures --- */
 

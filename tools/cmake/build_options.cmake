@@ -12,9 +12,28 @@ if(GEXEC_NVTX AND GX_HAVE_CUDA)
     endif()
 endif()
 
+# Of the toolkit alone: another's headers would ask for another library. It is loaded when
+# a trace is asked for, and never linked.
+set(GX_HAVE_CUPTI 0)
+if(GEXEC_CUPTI AND GX_HAVE_CUDA)
+    cmake_path(GET CUDAToolkit_BIN_DIR PARENT_PATH gx_cuda_root)
+    find_path(GX_CUPTI_INCLUDE cupti.h NO_DEFAULT_PATH
+              PATHS ${CUDAToolkit_INCLUDE_DIRS} ${gx_cuda_root}/extras/CUPTI/include)
+    mark_as_advanced(GX_CUPTI_INCLUDE)
+    if(GX_CUPTI_INCLUDE)
+        set(GX_HAVE_CUPTI 1)
+        set(gx_cupti_folders ${gx_cuda_root}/extras/CUPTI/lib64 ${gx_cuda_root}/lib64)
+        list(JOIN gx_cupti_folders ":" gx_cupti_folders)
+    else()
+        message(STATUS "CUPTI: cupti.h not found in ${gx_cuda_root}; building without "
+                       "traces of our own (gexec profile)")
+    endif()
+endif()
+
 add_library(gexec_build INTERFACE)
 target_compile_definitions(gexec_build INTERFACE
     GX_HAVE_CUDA=${GX_HAVE_CUDA} GX_HAVE_NVTX=${GX_HAVE_NVTX}
+    GX_HAVE_CUPTI=${GX_HAVE_CUPTI}
     $<$<COMPILE_LANGUAGE:C>:_XOPEN_SOURCE=700;_FILE_OFFSET_BITS=64>)
 if(GX_HAVE_CUDA)
     # "90-real;120-virtual" as "sm_90 compute_120", for messages.
@@ -112,11 +131,15 @@ gx_reader_library("YAJL" yajl YAJL libyajl_s.a yajl)
 gx_reader_library("zlib" zlib ZLIB libz.a z)
 target_link_libraries(gexec_readers INTERFACE m ${CMAKE_DL_LIBS} Threads::Threads)
 
-# The C files of a folder; those named *_cuda.c or cuda_*.c need CUDA's headers.
+# The C files of a folder; those named *_cuda.c or cuda_*.c need CUDA's headers, and
+# *_cupti.c those of CUPTI.
 function(gx_c_sources folder pattern result)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/${pattern})
     if(NOT GX_HAVE_CUDA)
         list(FILTER sources EXCLUDE REGEX "/(cuda_[^/]*|[^/]*_cuda)\\.c$")
+    endif()
+    if(NOT GX_HAVE_CUPTI)
+        list(FILTER sources EXCLUDE REGEX "/[^/]*_cupti\\.c$")
     endif()
     set(${result} ${sources} PARENT_SCOPE)
 endfunction()

@@ -1,0 +1,59 @@
+/* The session of CUPTI that a process has: its subscription, the buffers that it filled,
+ * and the graph nodes that it told of. It is never freed, since CUPTI's threads may call
+ * into it as long as the process lives. */
+#ifndef GX_PROFILE_SESSION_H
+#define GX_PROFILE_SESSION_H
+
+#include <stdatomic.h>
+
+#include <gexec/profile.h>
+
+#include "profile_library.h"
+
+/* Records as CUPTI hands them over; they stand behind the head, 8-byte aligned. */
+typedef struct gx_buffer {
+    struct gx_buffer *next;
+    size_t n_valid;
+    _Alignas(16) uint8_t bytes[];
+} gx_buffer;
+
+typedef struct gx_seen_node {
+    struct gx_seen_node *next;
+    gx_trace_node node;
+} gx_seen_node;
+
+/* Times that `until` may hold besides that of the last window's end. */
+#define GX_UNTIL_NEVER INT64_MIN /* no window was opened yet */
+#define GX_UNTIL_OPEN INT64_MAX  /* a window is open */
+
+typedef struct gx_cupti_session {
+    gx_cupti cupti;
+    CUpti_SubscriberHandle subscriber;
+    size_t buffer_bytes;
+    /* Pushed by any thread, taken whole by the profiler. */
+    _Atomic(gx_buffer *) buffers;
+    _Atomic(gx_seen_node *) nodes;
+    _Atomic int64_t until;  /* records that began later are not wanted */
+    _Atomic int64_t n_lost; /* buffers and nodes that there was no memory for */
+} gx_cupti_session;
+
+/* Loads CUPTI, subscribes, and enables the records. Once in a process; a failure leaves
+ * nothing, so that it may be tried again. */
+gx_status gx_cupti_session_open(const gx_profiler_options *options,
+                                gx_cupti_session **session, gx_error *err) GX_MUST_CHECK;
+/* No record comes after it. Every step is tried, whichever fails. */
+gx_status gx_cupti_session_end(gx_cupti_session *session, gx_error *err) GX_MUST_CHECK;
+
+/* Lets CUPTI hand over what is complete. */
+gx_status gx_cupti_session_flush(gx_cupti_session *session, gx_error *err) GX_MUST_CHECK;
+/* Records dropped since it was asked last. */
+gx_status gx_cupti_session_dropped(gx_cupti_session *session, int64_t *n,
+                                   gx_error *err) GX_MUST_CHECK;
+/* Nanoseconds of the clock of the records. */
+int64_t gx_cupti_session_now(const gx_cupti_session *session);
+
+/* The caller frees what it takes: each with free(). */
+gx_buffer *gx_cupti_session_take_buffers(gx_cupti_session *session);
+gx_seen_node *gx_cupti_session_take_nodes(gx_cupti_session *session);
+
+#endif

@@ -1,0 +1,750 @@
+/* Profilers on the simulated CUDA and a CUPTI that does as it is told. A process has one
+ * session, so that each scenario that opens one runs in a process of its own. */
+#include "fake_cuda_paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if GX_HAVE_CUPTI
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cupti.h>
+
+#include "fake_cuda_parts.h"
+#include "fake_cupti.h"
+#include "profile_library.h"
+#include "profile_ranges.h"
+
+enum { STREAM = 7, ALIAS = 1000000 };
+
+static fake_cupti_emit_fn *emit;
+static fake_cupti_node_fn *make_node;
+static fake_cupti_fill_fn *fill;
+static __typeof__(cuptiGetTimestamp) *timestamp;
+static uint32_t correlation;
+
+/* --- what the simulated CUDA tells the simulated CUPTI --- */
+
+static void find(void *library, const char *name, void *function)
+{
+    void *const symbol = dlsym(library, name);
+
+    assert_non_null(symbol);
+    memcpy(function, &symbol, sizeof symbol);
+}
+
+static uint64_t now(void)
+{
+    uint64_t time = 0;
+
+    (void)timestamp(&time);
+    return time;
+}
+
+static void emit_call(CUpti_ActivityKind kind, uint32_t id, uint64_t start, uint64_t end,
+                      uint32_t number)
+{
+    const gx_cupti_call call = { .kind = kind,
+                                 .cbid = id,
+                                 .start = start,
+                                 .end = end,
+                                 .processId = (uint32_t)getpid(),
+                                 .threadId = (uint32_t)gx_thread_id(),
+                                 .correlationId = number };
+
+    emit(&call, sizeof call);
+}
+
+static gx_cupti_kernel kernel_at(uint64_t start, uint64_t end, uint32_t number,
+                                 uint64_t node)
+{
+    gx_cupti_kernel kernel;
+
+    memset(&kernel, 0, sizeof kernel);
+    kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    kernel.start = start;
+    kernel.end = end;
+    kernel.streamId = STREAM;
+    kernel.correlationId = number;
+    kernel.graphNodeId = node;
+    kernel.name = "_ZN5names6kernelILi4EEEvPKf";
+    kernel.gridX = 2;
+    kernel.gridY = 3;
+    kernel.gridZ = 1;
+    kernel.blockX = 128;
+    kernel.blockY = 1;
+    kernel.blockZ = 1;
+    kernel.registersPerThread = 32;
+    kernel.staticSharedMemory = 100;
+    kernel.dynamicSharedMemory = 1000;
+    return kernel;
+}
+
+static void emit_work(const fake_node *what, uint32_t number, uint64_t node)
+{
+    const uint64_t start = now();
+    const uint64_t end = now();
+
+    if (what->type == cudaGraphNodeTypeMemset) {
+        const gx_cupti_fill filled = { .kind = CUPTI_ACTIVITY_KIND_MEMSET,
+                                       .bytes = 64,
+                                       .start = start,
+                                       .end = end,
+                                       .streamId = STREAM,
+                                       .correlationId = number,
+                                       .graphNodeId = node };
+
+        emit(&filled, sizeof filled);
+    } else if (what->type == cudaGraphNodeTypeMemcpy) {
+        const gx_cupti_copy copied = { .kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                                       .copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOD,
+                                       .bytes = 32,
+                                       .start = start,
+                                       .end = end,
+                                       .streamId = STREAM,
+                                       .correlationId = number,
+                                       .graphNodeId = node };
+
+        emit(&copied, sizeof copied);
+    } else {
+        const gx_cupti_kernel kernel = kernel_at(start, end, number, node);
+
+        emit(&kernel, sizeof kernel);
+    }
+}
+
+/* A call of the runtime that is served by one of the driver, whose number the work has.
+ */
+static void watch_work(const fake_node *what, const fake_node *node)
+{
+    const uint32_t id = what->type == cudaGraphNodeTypeMemset   ? FAKE_CUPTI_FILL
+                        : what->type == cudaGraphNodeTypeMemcpy ? FAKE_CUPTI_COPY
+                                                                : FAKE_CUPTI_KERNEL;
+    const uint32_t number = ++correlation;
+    const uint64_t start = now();
+    const uint64_t inner = now();
+
+    if (node)
+        make_node(node, NULL);
+    else
+        emit_work(what, number + ALIAS, 0);
+    emit_call(CUPTI_ACTIVITY_KIND_DRIVER, id, inner, now(), number + ALIAS);
+    emit_call(CUPTI_ACTIVITY_KIND_RUNTIME, id, start, now(), number);
+}
+
+/* The driver tells of a clone twice. */
+static void watch_clone(const fake_node *node, const fake_node *original)
+{
+    make_node(node, NULL);
+    make_node(node, original);
+}
+
+static void watch_replay(const fake_node *nodes, size_t n_nodes)
+{
+    const uint32_t number = ++correlation;
+    const uint64_t start = now();
+    const uint64_t inner = now();
+
+    for (size_t i = 0; i < n_nodes; i++)
+        emit_work(&nodes[i], number, (uint64_t)(uintptr_t)&nodes[i]);
+    emit_call(CUPTI_ACTIVITY_KIND_DRIVER, FAKE_CUPTI_GRAPH, inner, now(), number);
+    emit_call(CUPTI_ACTIVITY_KIND_RUNTIME, FAKE_CUPTI_GRAPH, start, now(), number);
+}
+
+static void use_fake(const char *script)
+{
+    static const fake_watcher watcher = { .work = watch_work,
+                                          .cloned = watch_clone,
+                                          .replayed = watch_replay };
+    const char *path = getenv("GX_FAKE_CUPTI");
+
+    assert_non_null(path);
+    assert_int_equal(setenv("GEXEC_CUPTI", path, 1), 0);
+    assert_int_equal(setenv("FAKE_CUPTI", script, 1), 0);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    find(library, "fake_cupti_emit", &emit);
+    find(library, "fake_cupti_node", &make_node);
+    find(library, "fake_cupti_fill", &fill);
+    find(library, "cuptiGetTimestamp", &timestamp);
+    fake_watch(&watcher);
+}
+
+/* --- a traced program --- */
+
+typedef struct traced {
+    gx_profiler *profiler;
+    path_program program;
+    gx_trace *trace;
+    gx_profiler_losses losses;
+} traced;
+
+static traced run;
+
+/* Opens a profiler, makes the program and attaches it. */
+static void open_traced(const char *script)
+{
+    gx_error err;
+
+    use_fake(script);
+    assert_ok(gx_profiler_open(NULL, &run.profiler, &err), &err);
+    path_open(&run.program, 2);
+    path_make_exec(&run.program);
+    path_write_inputs(&run.program);
+    assert_ok(gx_profiler_attach(run.profiler, run.program.exec, &err), &err);
+}
+
+static void run_steps(gx_mode mode, int64_t n)
+{
+    gx_error err;
+
+    assert_ok(gx_exec_run(run.program.exec, mode, n, &err), &err);
+}
+
+static void record_steps(gx_mode mode, int64_t n)
+{
+    gx_error err;
+
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    run_steps(mode, n);
+    assert_ok(gx_profiler_stop(run.profiler, &err), &err);
+}
+
+static void take_trace(void)
+{
+    gx_error err;
+
+    assert_ok(gx_profiler_trace(run.profiler, &run.trace, &run.losses, &err), &err);
+}
+
+static void close_traced(void)
+{
+    gx_trace_free(run.trace);
+    gx_profiler_free(run.profiler);
+    path_close(&run.program);
+    assert_null(fake_mistake());
+}
+
+static int64_t count_ranges(const char *name)
+{
+    int64_t count = 0;
+    size_t n;
+    const gx_trace_range *ranges = gx_trace_ranges(run.trace, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        count += strcmp(gx_trace_text_at(run.trace, ranges[i].name), name) == 0;
+        assert_string_equal(gx_trace_text_at(run.trace, ranges[i].domain), "gexec");
+        assert_true(ranges[i].end > ranges[i].start && ranges[i].end != GX_TRACE_OPEN);
+    }
+    return count;
+}
+
+static void check_unit(const gx_trace_activity *activity, gx_trace_by by)
+{
+    const gx_plan *plan = run.program.plan;
+    size_t n;
+    const gx_trace_range *ranges = gx_trace_ranges(run.trace, &n);
+
+    assert_in_range(activity->group, 0, plan->n_units - 1);
+    assert_int_equal(activity->lane, plan->units[activity->group].lane);
+    assert_int_equal(activity->body, 0);
+    assert_int_equal(activity->by, by);
+    assert_in_range(activity->range, 0, n - 1);
+    assert_string_equal(gx_trace_text_at(run.trace, ranges[activity->range].name),
+                        run.program.exec->units[activity->group].name);
+}
+
+/* Steps as the plan has them: each unit's work in its place, n times over. */
+static void check_groups(const gx_trace_activity *activities, size_t n, int64_t n_steps)
+{
+    const size_t per_step = n / (size_t)n_steps;
+    int seen = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (i % per_step == 0)
+            seen = 0;
+        assert_true(activities[i].group >= seen);
+        seen = activities[i].group;
+        assert_int_equal(activities[i].group, activities[i % per_step].group);
+    }
+    assert_int_equal(seen, run.program.plan->n_units - 1);
+}
+
+/* --- scenarios --- */
+
+static void eager_work_belongs_to_its_units(void **state)
+{
+    enum { STEPS = 3 };
+    size_t n, n_calls;
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_exec_capture(run.program.exec, &err), &err); /* counts the launches */
+    record_steps(GX_MODE_EAGER, STEPS);
+    const int64_t per_step = gx_exec_stats_get(run.program.exec).launches_per_step;
+    take_trace();
+    (void)gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, per_step * STEPS);
+    assert_ok(gx_trace_finish(run.trace, &err), &err);
+    const gx_trace_activity *activities = gx_trace_activities(run.trace, &n);
+    const gx_trace_call *calls = gx_trace_calls(run.trace, &n_calls);
+    assert_int_equal(n, per_step * STEPS);
+    assert_int_equal(n_calls, n); /* the driver's are not counted beside the runtime's */
+    for (size_t i = 0; i < n; i++) {
+        check_unit(&activities[i], GX_TRACE_BY_LAUNCH);
+        assert_in_range(activities[i].call, 0, n_calls - 1);
+        const gx_trace_call *call = &calls[activities[i].call];
+        assert_false(call->twin);
+        assert_int_equal(call->n_activities, 1);
+        assert_true(activities[i].start >= call->start);
+        assert_int_equal(activities[i].node, GX_TRACE_NONE);
+        assert_int_equal(activities[i].stream, STREAM);
+    }
+    check_groups(activities, n, STEPS);
+    assert_int_equal(count_ranges("step"), STEPS + 1); /* and the captured one */
+    assert_int_equal(count_ranges("forward"), STEPS + 1);
+    assert_int_equal(count_ranges("capture"), 1);
+    assert_int_equal(run.losses.dropped, 0);
+    assert_int_equal(run.losses.corrupt, 0);
+    assert_int_equal(run.losses.unknown, 0);
+    close_traced();
+}
+
+static void replayed_nodes_belong_to_the_units_that_captured_them(void **state)
+{
+    enum { REPLAYS = 10 };
+    int64_t n_graph_calls = 0;
+    size_t n, n_calls;
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_exec_capture(run.program.exec, &err), &err);
+    record_steps(GX_MODE_GRAPH, REPLAYS);
+    const int64_t n_nodes = gx_exec_stats_get(run.program.exec).graph_nodes;
+    take_trace();
+    assert_ok(gx_trace_finish(run.trace, &err), &err);
+    const gx_trace_activity *activities = gx_trace_activities(run.trace, &n);
+    const gx_trace_call *calls = gx_trace_calls(run.trace, &n_calls);
+    assert_true(n_nodes > 0);
+    assert_int_equal(n, n_nodes * REPLAYS);
+    for (size_t i = 0; i < n; i++) {
+        check_unit(&activities[i], GX_TRACE_BY_CAPTURE);
+        assert_true(activities[i].node != GX_TRACE_NONE);
+        assert_in_range(activities[i].call, 0, n_calls - 1);
+    }
+    check_groups(activities, n, REPLAYS);
+    for (size_t i = 0; i < n_calls; i++) {
+        if (calls[i].kind != GX_TRACE_CALL_GRAPH || calls[i].twin)
+            continue;
+        n_graph_calls++;
+        assert_int_equal(calls[i].n_activities, n_nodes);
+    }
+    assert_int_equal(n_graph_calls, REPLAYS);
+    assert_int_equal(count_ranges("step"), REPLAYS + 1);
+    close_traced();
+}
+
+static void a_kernel_keeps_what_its_record_says(void **state)
+{
+    size_t n;
+    bool seen = false;
+
+    (void)state;
+    open_traced("");
+    record_steps(GX_MODE_EAGER, 1);
+    take_trace();
+    const gx_trace_activity *activities = gx_trace_activities(run.trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = gx_trace_text_at(run.trace, activities[i].name);
+
+        if (activities[i].kind == GX_TRACE_COPY)
+            assert_string_equal(name, "copy device to device");
+        if (activities[i].kind == GX_TRACE_FILL)
+            assert_string_equal(name, "fill");
+        if (activities[i].kind != GX_TRACE_KERNEL)
+            continue;
+        seen = true;
+        assert_has(name, "kernel");
+        assert_int_equal(activities[i].grid[0], 2);
+        assert_int_equal(activities[i].grid[1], 3);
+        assert_int_equal(activities[i].block[0], 128);
+        assert_int_equal(activities[i].registers, 32);
+        assert_int_equal(activities[i].shared_bytes, 1100);
+        assert_int_equal(activities[i].bytes, GX_TRACE_NONE);
+    }
+    assert_true(seen);
+    close_traced();
+}
+
+/* Buffers of records between windows are dropped unread. */
+static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
+{
+    const CUpti_ActivityName unread = { .kind = CUPTI_ACTIVITY_KIND_NAME };
+    const gx_cupti_kernel pair[2] = { kernel_at(1, 2, 1, 0), kernel_at(1, 2, 1, 0) };
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_exec_capture(run.program.exec, &err), &err);
+    run_steps(GX_MODE_GRAPH, 3);
+    fill(pair, sizeof pair - 8, 1); /* it would be counted as cut short */
+    record_steps(GX_MODE_GRAPH, 0);
+    run_steps(GX_MODE_GRAPH, 4);
+    fill(&unread, sizeof unread, 3);
+    record_steps(GX_MODE_GRAPH, 10);
+    run_steps(GX_MODE_GRAPH, 5);
+    record_steps(GX_MODE_GRAPH, 2);
+    run_steps(GX_MODE_EAGER, 1);
+    take_trace();
+    (void)gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, 12 * gx_exec_stats_get(run.program.exec).graph_nodes);
+    assert_int_equal(run.losses.unknown, 0);
+    assert_int_equal(run.losses.corrupt, 0);
+    assert_int_equal(count_ranges("step"), 1 + 12);
+    close_traced();
+}
+
+static void nothing_recorded_of_steps_that_ran_is_an_error(void **state)
+{
+    gx_error err;
+
+    (void)state;
+    open_traced("deaf");
+    record_steps(GX_MODE_GRAPH, 4);
+    assert_fails(gx_profiler_trace(run.profiler, &run.trace, &run.losses, &err),
+                 GX_ERR_UNSUPPORTED, &err, "recorded nothing, though 4 steps");
+    assert_null(run.trace);
+    assert_fails(gx_profiler_trace(run.profiler, &run.trace, &run.losses, &err),
+                 GX_ERR_STATE, &err, "ended");
+    close_traced();
+}
+
+static void no_steps_and_nothing_recorded_is_an_empty_trace(void **state)
+{
+    size_t n;
+
+    (void)state;
+    open_traced("");
+    record_steps(GX_MODE_GRAPH, 0);
+    take_trace();
+    (void)gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, 0);
+    close_traced();
+}
+
+/* Records that no clock can have seen, or of which not all is there. */
+static void what_is_wrong_with_records_is_counted(void **state)
+{
+    gx_trace_dropped dropped;
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    open_traced("careless dropped=7");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    run_steps(GX_MODE_EAGER, 1);
+    const uint64_t launch = now();
+    const gx_cupti_kernel early = kernel_at(launch - 1000, now(), 5000000, 0);
+    emit(&early, sizeof early);
+    const gx_cupti_kernel very_early = kernel_at(1, 2, 5000000, 0);
+    emit(&very_early, sizeof very_early);
+    const gx_cupti_kernel untimed = kernel_at(0, 0, 5000000, 0);
+    emit(&untimed, sizeof untimed);
+    const gx_cupti_kernel backwards = kernel_at(launch + 8, launch + 3, 5000000, 0);
+    emit(&backwards, sizeof backwards);
+    const gx_cupti_kernel endless = kernel_at(launch, UINT64_MAX, 5000000, 0);
+    emit(&endless, sizeof endless);
+    emit_call(CUPTI_ACTIVITY_KIND_RUNTIME, FAKE_CUPTI_KERNEL, launch, now(), 5000000);
+    const CUpti_ActivityName strange = { .kind = CUPTI_ACTIVITY_KIND_NAME };
+    fill(&strange, sizeof strange, 3);
+    fill(&early, sizeof early / 2, 1);
+    assert_ok(gx_profiler_stop(run.profiler, &err), &err);
+    take_trace();
+    (void)gx_trace_activities(run.trace, &n);
+    assert_ok(gx_trace_finish(run.trace, &err), &err);
+    dropped = gx_trace_dropped_get(run.trace);
+    assert_int_equal(dropped.before_call, 2);
+    assert_int_equal(dropped.no_time, 1);
+    assert_int_equal(dropped.backwards, 1);
+    assert_int_equal(run.losses.dropped, 7);
+    assert_int_equal(run.losses.unknown, 3);
+    assert_int_equal(run.losses.corrupt, 2); /* the endless one and the half one */
+    close_traced();
+}
+
+static void a_buffer_cut_short_is_counted(void **state)
+{
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    run_steps(GX_MODE_EAGER, 1);
+    const gx_cupti_kernel half = kernel_at(now(), now(), 1, 0);
+    fill(&half, sizeof half / 2, 1);
+    assert_ok(gx_profiler_stop(run.profiler, &err), &err);
+    take_trace();
+    assert_int_equal(run.losses.corrupt, 1);
+    close_traced();
+}
+
+enum { THREADS = 4, BUFFERS = 50, RECORDS = 20 };
+
+static void *hand_over(void *user)
+{
+    for (int i = 0; i < BUFFERS; i++)
+        fill(user, sizeof(gx_cupti_kernel), RECORDS);
+    return NULL;
+}
+
+static void threads_hand_over_buffers_at_once(void **state)
+{
+    pthread_t thread[THREADS];
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    use_fake("");
+    assert_ok(gx_profiler_open(NULL, &run.profiler, &err), &err);
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    gx_cupti_kernel kernel = kernel_at(now(), now(), 0, 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, hand_over, &kernel), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_ok(gx_profiler_stop(run.profiler, &err), &err);
+    take_trace();
+    (void)gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, THREADS * BUFFERS * RECORDS);
+    assert_int_equal(run.losses.corrupt, 0);
+    gx_trace_free(run.trace);
+    gx_profiler_free(run.profiler);
+}
+
+static void calls_out_of_turn_are_errors(void **state)
+{
+    gx_profiler *second;
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_fails(gx_profiler_open(NULL, &second, &err), GX_ERR_STATE, &err,
+                 "a process has one");
+    assert_fails(gx_profiler_stop(run.profiler, &err), GX_ERR_STATE, &err,
+                 "not recording");
+    assert_fails(gx_profiler_attach(run.profiler, run.program.exec, &err), GX_ERR_STATE,
+                 &err, "attached already");
+    assert_fails(gx_profiler_attach(run.profiler, NULL, &err), GX_ERR_ARGUMENT, &err,
+                 "NULL");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    assert_fails(gx_profiler_start(run.profiler, &err), GX_ERR_STATE, &err,
+                 "recording already");
+    assert_fails(gx_profiler_trace(run.profiler, &run.trace, &run.losses, &err),
+                 GX_ERR_STATE, &err, "stop it first");
+    run_steps(GX_MODE_GRAPH, 1);
+    assert_ok(gx_profiler_stop(run.profiler, &err), &err);
+    take_trace();
+    assert_fails(gx_profiler_start(run.profiler, &err), GX_ERR_STATE, &err, "ended");
+    gx_profiler_free(run.profiler);
+    assert_fails(gx_profiler_open(NULL, &run.profiler, &err), GX_ERR_STATE, &err,
+                 "a process has one");
+    run_steps(GX_MODE_GRAPH, 1); /* the program goes on without it */
+    close_traced();
+}
+
+static void a_program_may_be_freed_before_its_profiler(void **state)
+{
+    size_t n;
+
+    (void)state;
+    open_traced("");
+    record_steps(GX_MODE_GRAPH, 2);
+    const int64_t n_nodes = gx_exec_stats_get(run.program.exec).graph_nodes;
+    path_close(&run.program);
+    run.program = (path_program){ NULL, NULL, NULL, NULL };
+    take_trace();
+    const gx_trace_activity *activities = gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, 2 * n_nodes);
+    for (size_t i = 0; i < n; i++)
+        assert_true(activities[i].group >= 0);
+    close_traced();
+}
+
+static void a_profiler_may_be_freed_without_a_trace(void **state)
+{
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    run_steps(GX_MODE_GRAPH, 2);
+    gx_profiler_free(run.profiler);
+    run.profiler = NULL;
+    run_steps(GX_MODE_GRAPH, 2);
+    close_traced();
+}
+
+static void a_window_closes_whatever_fails(void **state)
+{
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    run_steps(GX_MODE_GRAPH, 1);
+    fake_begin();
+    fake_fail("cudaDeviceSynchronize", 1, cudaErrorUnknown);
+    assert_fails(gx_profiler_start(run.profiler, &err), GX_ERR_CUDA, &err,
+                 "cudaDeviceSynchronize");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    run_steps(GX_MODE_GRAPH, 2);
+    fake_begin();
+    fake_fail("cudaDeviceSynchronize", 1, cudaErrorUnknown);
+    assert_fails(gx_profiler_stop(run.profiler, &err), GX_ERR_CUDA, &err,
+                 "cudaDeviceSynchronize");
+    assert_fails(gx_profiler_stop(run.profiler, &err), GX_ERR_STATE, &err,
+                 "not recording");
+    fake_begin();
+    run_steps(GX_MODE_GRAPH, 3);
+    take_trace();
+    (void)gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, 2 * gx_exec_stats_get(run.program.exec).graph_nodes);
+    close_traced();
+}
+
+static void a_failing_flush_is_told(void **state)
+{
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    run_steps(GX_MODE_GRAPH, 2);
+    assert_int_equal(setenv("FAKE_CUPTI", "flush=999", 1), 0);
+    assert_fails(gx_profiler_stop(run.profiler, &err), GX_ERR_UNSUPPORTED, &err,
+                 "cuptiActivityFlushAll");
+    assert_fails(gx_profiler_trace(run.profiler, &run.trace, &run.losses, &err),
+                 GX_ERR_UNSUPPORTED, &err, "cuptiActivityFlushAll");
+    close_traced();
+}
+
+/* --- opening, which may be tried again after it failed --- */
+
+static void fail_to_open(const char *script, int native, const char *text)
+{
+    gx_profiler *profiler = NULL;
+    gx_error err;
+
+    assert_int_equal(setenv("FAKE_CUPTI", script, 1), 0);
+    assert_fails(gx_profiler_open(NULL, &profiler, &err), GX_ERR_UNSUPPORTED, &err, text);
+    assert_null(profiler);
+    assert_int_equal(err.native, native);
+}
+
+static void what_keeps_cupti_from_starting_is_told(void **state)
+{
+    gx_profiler *profiler;
+    gx_error err;
+
+    (void)state;
+    use_fake("");
+    fail_to_open("enable=35", 35, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
+    fail_to_open("enable=35", 35, "Times by events (gexec compare) need no such right");
+    fail_to_open("register=35", 35, "cuptiActivityRegisterCallbacks");
+    fail_to_open("callback=35", 35, "cuptiEnableCallback");
+    fail_to_open("subscribe=39", 39, "run without nsys");
+#ifdef CUPTI_SUBSCRIBER_NAME_MAX_LEN
+    fail_to_open("subscribe=39 holder=Some-Tool", 39, "another tool, Some-Tool, holds");
+#endif
+    fail_to_open("subscribe=999", 999, "driver");
+    fail_to_open("version=18", 0, "API version 18, older than");
+    assert_int_equal(setenv("GEXEC_CUPTI", getenv("GX_FAKE_CUPTI_LACKING"), 1), 0);
+    fail_to_open("", 0, "lacks cuptiGetGraphNodeId");
+    assert_int_equal(setenv("GEXEC_CUPTI", "/nowhere/libcupti.so", 1), 0);
+    fail_to_open("", 0, "GEXEC_CUPTI names a file that cannot be loaded");
+    use_fake("");
+    assert_ok(gx_profiler_open(NULL, &profiler, &err), &err);
+    gx_profiler_free(profiler);
+}
+
+static void cupti_is_found_without_being_asked_for_records(void **state)
+{
+    char text[400];
+    gx_error err;
+
+    (void)state;
+    use_fake("subscribe=39");
+    assert_ok(gx_profiler_available(text, sizeof text, &err), &err);
+    assert_has(text, "fake_cupti");
+    assert_has(text, "API version");
+    assert_int_equal(setenv("GEXEC_CUPTI", "/nowhere/libcupti.so", 1), 0);
+    assert_fails(gx_profiler_available(text, sizeof text, &err), GX_ERR_UNSUPPORTED, &err,
+                 "/nowhere/libcupti.so");
+    assert_string_equal(text, "");
+}
+
+/* --- each in a process --- */
+
+static const struct CMUnitTest scenarios[] = {
+    cmocka_unit_test(what_keeps_cupti_from_starting_is_told),
+    cmocka_unit_test(cupti_is_found_without_being_asked_for_records),
+    cmocka_unit_test(eager_work_belongs_to_its_units),
+    cmocka_unit_test(replayed_nodes_belong_to_the_units_that_captured_them),
+    cmocka_unit_test(a_kernel_keeps_what_its_record_says),
+    cmocka_unit_test(only_windows_are_kept_and_an_empty_one_harms_none),
+    cmocka_unit_test(nothing_recorded_of_steps_that_ran_is_an_error),
+    cmocka_unit_test(no_steps_and_nothing_recorded_is_an_empty_trace),
+    cmocka_unit_test(what_is_wrong_with_records_is_counted),
+    cmocka_unit_test(a_buffer_cut_short_is_counted),
+    cmocka_unit_test(threads_hand_over_buffers_at_once),
+    cmocka_unit_test(calls_out_of_turn_are_errors),
+    cmocka_unit_test(a_program_may_be_freed_before_its_profiler),
+    cmocka_unit_test(a_profiler_may_be_freed_without_a_trace),
+    cmocka_unit_test(a_window_closes_whatever_fails),
+    cmocka_unit_test(a_failing_flush_is_told),
+};
+
+static int run_alone(size_t i)
+{
+    const struct CMUnitTest tests[] = { scenarios[i] };
+
+    return cmocka_run_group_tests_name(scenarios[i].name, tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int n_failed = 0;
+
+    if (argc == 2)
+        return run_alone((size_t)atoi(argv[1]));
+    for (size_t i = 0; i < ARRAY_SIZE(scenarios); i++) {
+        char command[600];
+
+        snprintf(command, sizeof command, "'%s' %zu", argv[0], i);
+        const int status = system(command);
+        if (status != 0) {
+            n_failed++;
+            fprintf(stderr, "%s failed (%d)\n", scenarios[i].name, status);
+        }
+    }
+    return n_failed;
+}
+
+#else
+
+int main(void)
+{
+    fprintf(stderr, "no CUPTI in this build\n");
+    return TEST_SKIPPED;
+}
+
+#endif

@@ -1,0 +1,240 @@
+/* Traces of a real card through the real CUPTI. A process has one session, which begins
+ * before its first CUDA call, so that each scenario runs in a process of its own. */
+#include "support_gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cuda_runtime_api.h>
+
+#include "exec_model.h"
+
+enum { EAGER_STEPS = 5, REPLAYS = 20, ERROR_OF_ANOTHER_TOOL = 39 };
+
+static gx_profiler *profiler;
+static gpu_program program;
+static gx_trace *trace;
+static gx_profiler_losses losses;
+static int64_t n_launches, n_nodes; /* a step */
+
+/* Skips where there is no GPU, no CUPTI in the build, or another tool (compute-sanitizer)
+ * that holds CUPTI; any other failure is one. */
+static void open_profiler(void)
+{
+    gx_error err;
+
+    if (gx_profiler_open(NULL, &profiler, &err) == GX_OK)
+        return;
+    gpu_start();
+    fprintf(stderr, "no trace: %s\n", err.message);
+    if (err.status == GX_ERR_UNSUPPORTED && (err.native == ERROR_OF_ANOTHER_TOOL ||
+                                             strstr(err.message, "built without CUPTI")))
+        exit(TEST_SKIPPED);
+    exit(EXIT_FAILURE);
+}
+
+static void record(gx_mode mode, int64_t n_steps)
+{
+    gx_error err;
+
+    assert_ok(gx_profiler_start(profiler, &err), &err);
+    gpu_run(&program, mode, n_steps);
+    assert_ok(gx_profiler_stop(profiler, &err), &err);
+}
+
+/* The program's graph as a child of another, launched once inside a window. */
+static void record_as_child(void)
+{
+    cudaGraph_t parent;
+    cudaGraphNode_t child;
+    cudaGraphExec_t made;
+    void *graph;
+    gx_error err;
+
+    assert_ok(gx_exec_cuda_graph(program.exec, &graph, &err), &err);
+    assert_int_equal(cudaGraphCreate(&parent, 0), 0);
+    assert_int_equal(cudaGraphAddChildGraphNode(&child, parent, NULL, 0, graph), 0);
+    assert_int_equal(cudaGraphInstantiate(&made, parent, 0), 0);
+    assert_ok(gx_profiler_start(profiler, &err), &err);
+    assert_int_equal(cudaGraphLaunch(made, program.exec->device->stream), 0);
+    assert_ok(gx_profiler_stop(profiler, &err), &err);
+    assert_int_equal(cudaGraphExecDestroy(made), 0);
+    assert_int_equal(cudaGraphDestroy(parent), 0);
+}
+
+static void check_activity(const gx_trace_activity *activity, const gx_trace_call *calls,
+                           size_t n_calls, gx_trace_by by)
+{
+    const gx_plan *plan = program.plan;
+    size_t n;
+    const gx_trace_range *ranges = gx_trace_ranges(trace, &n);
+
+    assert_in_range(activity->group, 0, plan->n_units - 1);
+    assert_int_equal(activity->lane, plan->units[activity->group].lane);
+    assert_int_equal(activity->body, 0);
+    assert_int_equal(activity->by, by);
+    assert_in_range(activity->range, 0, n - 1);
+    assert_string_equal(gx_trace_text_at(trace, ranges[activity->range].name),
+                        program.exec->units[activity->group].name);
+    assert_in_range(activity->call, 0, n_calls - 1);
+    assert_true(activity->start >= calls[activity->call].start);
+    assert_true(activity->end >= activity->start);
+}
+
+/* Calls that launched, each once: with how much work. */
+static void check_calls(const gx_trace_call *calls, size_t n_calls)
+{
+    int64_t n_replays = 0;
+
+    for (size_t i = 0; i < n_calls; i++) {
+        if (calls[i].twin || calls[i].n_activities == 0)
+            continue;
+        if (calls[i].kind != GX_TRACE_CALL_GRAPH) {
+            assert_int_equal(calls[i].n_activities, 1);
+            continue;
+        }
+        n_replays++;
+        assert_int_equal(calls[i].n_activities, n_nodes);
+    }
+    assert_int_equal(n_replays, REPLAYS + 1);
+}
+
+static void check_trace(void)
+{
+    int64_t n_eager = 0, n_replayed = 0;
+    size_t n, n_calls;
+    gx_error err;
+
+    (void)gx_trace_activities(trace, &n);
+    assert_int_equal(n, n_launches * EAGER_STEPS + n_nodes * (REPLAYS + 1));
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    const gx_trace_dropped dropped = gx_trace_dropped_get(trace);
+    assert_int_equal(dropped.no_time, 0);
+    assert_int_equal(dropped.backwards, 0);
+    assert_int_equal(dropped.before_call, 0);
+    assert_int_equal(losses.dropped, 0);
+    assert_int_equal(losses.unknown, 0);
+    assert_int_equal(losses.corrupt, 0);
+    const gx_trace_activity *activities = gx_trace_activities(trace, &n);
+    const gx_trace_call *calls = gx_trace_calls(trace, &n_calls);
+    for (size_t i = 0; i < n; i++) {
+        const bool eager = activities[i].node == GX_TRACE_NONE;
+
+        check_activity(&activities[i], calls, n_calls,
+                       eager ? GX_TRACE_BY_LAUNCH : GX_TRACE_BY_CAPTURE);
+        n_eager += eager;
+        n_replayed += !eager;
+    }
+    assert_int_equal(n_eager, n_launches * EAGER_STEPS);
+    assert_int_equal(n_replayed, n_nodes * (REPLAYS + 1));
+    check_calls(calls, n_calls);
+}
+
+static void trace_program(const gpu_options *options)
+{
+    gx_profiler *second;
+    gx_error err;
+
+    open_profiler();
+    gpu_open(&program, options);
+    assert_ok(gx_profiler_attach(profiler, program.exec, &err), &err);
+    assert_ok(gx_exec_capture(program.exec, &err), &err);
+    const gx_exec_stats stats = gx_exec_stats_get(program.exec);
+    n_launches = stats.launches_per_step;
+    n_nodes = stats.graph_nodes;
+    assert_true(n_launches > 0 && n_nodes > 0);
+    gpu_run(&program, GX_MODE_EAGER, 3);
+    record(GX_MODE_EAGER, EAGER_STEPS);
+    gpu_run(&program, GX_MODE_GRAPH, 7);
+    record(GX_MODE_GRAPH, REPLAYS);
+    gpu_run(&program, GX_MODE_GRAPH, 4);
+    record_as_child();
+    assert_fails(gx_profiler_open(NULL, &second, &err), GX_ERR_STATE, &err,
+                 "a process has one");
+    assert_ok(gx_profiler_trace(profiler, &trace, &losses, &err), &err);
+    check_trace();
+    gx_trace_free(trace);
+    gx_profiler_free(profiler);
+    assert_fails(gx_profiler_open(NULL, &second, &err), GX_ERR_STATE, &err,
+                 "a process has one");
+    gpu_run(&program, GX_MODE_GRAPH, 2);
+    gpu_close(&program);
+}
+
+static void one_lane(void **state)
+{
+    (void)state;
+    trace_program(NULL);
+}
+
+static void two_lanes(void **state)
+{
+    const gpu_options options = { .lanes = 2, .n_layers = 4 };
+
+    (void)state;
+    trace_program(&options);
+}
+
+static void programmatic_launches(void **state)
+{
+    const gpu_options options = { .programmatic = GX_ON, .n_layers = 4 };
+
+    (void)state;
+    trace_program(&options);
+}
+
+/* A window without work, and one with. */
+static void an_empty_window_harms_none(void **state)
+{
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    open_profiler();
+    gpu_open(&program, NULL);
+    assert_ok(gx_profiler_attach(profiler, program.exec, &err), &err);
+    record(GX_MODE_GRAPH, 0);
+    record(GX_MODE_GRAPH, 10);
+    assert_ok(gx_profiler_trace(profiler, &trace, &losses, &err), &err);
+    (void)gx_trace_activities(trace, &n);
+    assert_int_equal(n, 10 * gx_exec_stats_get(program.exec).graph_nodes);
+    gx_trace_free(trace);
+    gx_profiler_free(profiler);
+    gpu_close(&program);
+}
+
+static const struct CMUnitTest scenarios[] = {
+    cmocka_unit_test(one_lane),
+    cmocka_unit_test(two_lanes),
+    cmocka_unit_test(programmatic_launches),
+    cmocka_unit_test(an_empty_window_harms_none),
+};
+
+static int run_alone(size_t i)
+{
+    const struct CMUnitTest tests[] = { scenarios[i] };
+
+    return cmocka_run_group_tests_name(scenarios[i].name, tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int n_failed = 0;
+    size_t n_skipped = 0;
+
+    if (argc == 2)
+        return run_alone((size_t)atoi(argv[1]));
+    for (size_t i = 0; i < ARRAY_SIZE(scenarios); i++) {
+        char command[600];
+
+        snprintf(command, sizeof command, "'%s' %zu", argv[0], i);
+        const int status = system(command);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_SKIPPED)
+            n_skipped++;
+        else if (status != 0)
+            n_failed++;
+    }
+    return n_failed ? n_failed : n_skipped == ARRAY_SIZE(scenarios) ? TEST_SKIPPED : 0;
+}
