@@ -4,7 +4,7 @@
 
 static const char *const way_names[] = { "eager_unfused", "eager", "graph" };
 
-static void put_series(gx_json *json, const char *key, const gx_series *series)
+void gx_compare_put_series(gx_json *json, const char *key, const gx_series *series)
 {
     const gx_summary summary = gx_series_summary(series);
 
@@ -17,21 +17,22 @@ static void put_series(gx_json *json, const char *key, const gx_series *series)
     gx_json_end(json);
 }
 
-static void put_ways(gx_json *json, const gx_compare *compare)
+void gx_compare_put_ways(gx_json *json, const gx_way_times *ways,
+                         int64_t steps_per_launch)
 {
     gx_json_object(json, "ways");
     for (int i = 0; i < GX_N_WAYS; i++) {
-        const gx_way_times *const way = &compare->way[i];
+        const gx_way_times *const way = &ways[i];
 
         gx_json_object(json, way_names[i]);
         gx_json_figure(json, "launches_per_step",
                        i == GX_WAY_GRAPH
-                           ? 1.0 / (double)compare->session.args->steps_per_launch
+                           ? 1.0 / (double)steps_per_launch
                            : (double)way->launches);
-        put_series(json, "host_s", &way->host);
-        put_series(json, "host_queued_s", &way->queued);
-        put_series(json, "wall_s", &way->wall);
-        put_series(json, "steady_s", &way->steady);
+        gx_compare_put_series(json, "host_s", &way->host);
+        gx_compare_put_series(json, "host_queued_s", &way->queued);
+        gx_compare_put_series(json, "wall_s", &way->wall);
+        gx_compare_put_series(json, "steady_s", &way->steady);
         gx_json_end(json);
     }
     gx_json_end(json);
@@ -41,7 +42,7 @@ static void put_costs(gx_json *json, const gx_compare *compare)
 {
     const gx_session *const session = &compare->session;
     const gx_plan_info plan = gx_plan_info_get(session->plan[GX_PROGRAM_TRAIN]);
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
     double parse_s, check_s;
 
     gx_graph_times(session->graph[GX_PROGRAM_TRAIN], &parse_s, &check_s);
@@ -60,14 +61,13 @@ static void put_costs(gx_json *json, const gx_compare *compare)
     gx_json_end(json);
 }
 
-static void put_bits(gx_json *json, const gx_compare *compare)
+void gx_compare_put_bits(gx_json *json, const gx_difference *difference, int64_t steps,
+                         int64_t n_compared)
 {
-    const gx_difference *const difference = &compare->difference;
-
     gx_json_object(json, "bits");
     gx_json_bool(json, "equal", !difference->found);
-    gx_json_integer(json, "steps", compare->bits_steps);
-    gx_json_integer(json, "tensors", compare->n_compared);
+    gx_json_integer(json, "steps", steps);
+    gx_json_integer(json, "tensors", n_compared);
     if (difference->found) {
         gx_json_text(json, "tensor", difference->tensor);
         gx_json_text(json, "element", difference->position.text);
@@ -85,8 +85,8 @@ static void put_clocks(gx_json *json, const gx_compare *compare)
     gx_json_object(json, "clocks");
     gx_json_text(json, "driver", gx_nvml_driver(compare->nvml));
     gx_json_text(json, "lack", gx_nvml_lack(compare->nvml));
-    put_series(json, "sm_mhz", &compare->sm_mhz);
-    put_series(json, "memory_mhz", &compare->memory_mhz);
+    gx_compare_put_series(json, "sm_mhz", &compare->sm_mhz);
+    gx_compare_put_series(json, "memory_mhz", &compare->memory_mhz);
     gx_json_text(json, "throttling",
                  compare->sm_mhz.n
                      ? gx_throttle_text(compare->throttle, text, sizeof text)
@@ -113,9 +113,8 @@ static void put_header(gx_json *json, const gx_compare *compare)
 {
     const gx_session *const session = &compare->session;
     const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
 
-    gx_json_text(json, "command", "compare");
     gx_json_text(json, "model", gx_graph_name(graph));
     gx_json_text(json, "file", session->args->names[0]);
     gx_json_text(json, "precision", gx_graph_precision(graph));
@@ -126,28 +125,36 @@ static void put_header(gx_json *json, const gx_compare *compare)
     gx_json_bool(json, "interrupted", compare->interrupted);
 }
 
-gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err)
+void gx_compare_put(gx_json *json, const gx_compare *compare)
 {
     const gx_session *const session = &compare->session;
-    gx_json *json = gx_json_create();
-    gx_status st;
 
-    gx_json_object(json, NULL);
     put_header(json, compare);
     gx_json_environment(json, "environment", session);
     put_plan(json, compare);
     put_clocks(json, compare);
-    put_ways(json, compare);
-    put_series(json, "ratio_graph_eager", &compare->ratio);
-    put_series(json, "ratio_graph_unfused", &compare->ratio_unfused);
+    gx_compare_put_ways(json, compare->way, session->args->steps_per_launch);
+    gx_compare_put_series(json, "ratio_graph_eager", &compare->ratio);
+    gx_compare_put_series(json, "ratio_graph_unfused", &compare->ratio_unfused);
     gx_json_reals(json, "place_of_graph_in_pair", compare->order.values,
                   compare->order.n);
     gx_json_figure(json, "empty_graph_host_s", compare->empty_s);
     gx_json_figure(json, "pays_back_after_steps", gx_compare_pays_after(compare));
     put_costs(json, compare);
-    put_bits(json, compare);
+    gx_compare_put_bits(json, &compare->difference, compare->bits_steps,
+                        compare->n_compared);
+}
+
+gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err)
+{
+    gx_json *json = gx_json_create();
+    gx_status st;
+
+    gx_json_object(json, NULL);
+    gx_json_text(json, "command", "compare");
+    gx_compare_put(json, compare);
     gx_json_end(json);
-    st = gx_json_write(json, session->args->json, err);
+    st = gx_json_write(json, compare->session.args->json, err);
     gx_json_free(json);
     return st;
 }

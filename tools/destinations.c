@@ -136,12 +136,20 @@ static size_t collect(const gx_args *args, destination *list)
         list[n++] = (destination){ .flag = "--loss-out ", .path = args->loss_out };
     if (args->json && strcmp(args->json, "-") != 0)
         list[n++] = (destination){ .flag = "--json ", .path = args->json };
+    if (args->command->run != gx_cmd_profile)
+        return n;
+    if (args->csv && strcmp(args->csv, "-") != 0)
+        list[n++] = (destination){ .flag = "--csv ", .path = args->csv };
+    if (args->chrome && strcmp(args->chrome, "-") != 0)
+        list[n++] = (destination){ .flag = "--chrome ", .path = args->chrome };
+    if (args->html && strcmp(args->html, "-") != 0)
+        list[n++] = (destination){ .flag = "--html ", .path = args->html };
     return n;
 }
 
 bool gx_destinations_check(const gx_args *args)
 {
-    destination *const list = calloc(args->outs.n + 2, sizeof *list);
+    destination *const list = calloc(args->outs.n + 5, sizeof *list);
     bool fits = true;
     size_t n;
 

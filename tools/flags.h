@@ -13,7 +13,8 @@ enum {
     GX_CMD_OPS = 16,
     GX_CMD_DOCTOR = 32,
     GX_CMD_INIT = 64,
-    GX_CMD_NSYS = 128
+    GX_CMD_NSYS = 128,
+    GX_CMD_PROFILE = 256
 };
 
 typedef enum gx_flag_kind {

@@ -145,6 +145,13 @@ GX_API const gx_trace_call *gx_trace_calls(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_range *gx_trace_ranges(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_node *gx_trace_nodes(const gx_trace *trace, size_t *n);
 
+/* A trace that is not finished, in a file for another process of the same program. */
+GX_API gx_status gx_trace_write(const gx_trace *trace, const char *path,
+                                gx_error *err) GX_MUST_CHECK;
+/* As it was written, not finished yet; the caller frees. */
+GX_API gx_status gx_trace_read(const char *path, gx_trace **trace,
+                               gx_error *err) GX_MUST_CHECK;
+
 /* --- figures --- */
 
 /* Of a gap, by the launch call of the activity that ends it. */
