@@ -116,8 +116,10 @@ int gx_pass_main(int argc, char **argv)
     gx_status st = GX_ERR_ARGUMENT;
     char *plan;
 
-    if (argc <= COMMAND)
+    if (argc <= COMMAND) {
+        fputs("gexec: " GX_TRACED_PASS " is for the program itself\n", stderr);
         return GX_EXIT_USAGE;
+    }
     c.folder = argv[FOLDER];
     plan = gx_pass_path(c.folder, "plan");
     if (plan && take_words(&c, argv, argc, plan))
@@ -127,7 +129,10 @@ int gx_pass_main(int argc, char **argv)
              err.message[0] ? err.message : gx_status_text(st));
     gx_profiler_free(c.profiler);
     gx_session_close(&c.session);
-    st = gx_pass_write(c.folder, &c.result, NULL);
+    gx_error_clear(&err);
+    st = gx_pass_write(c.folder, &c.result, &err);
+    if (st != GX_OK)
+        fprintf(stderr, "gexec: a traced pass: %s\n", err.message);
     gx_args_free(&c.args);
     free(plan);
     return st == GX_OK ? GX_EXIT_OK : GX_EXIT_FAILED;

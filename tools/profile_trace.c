@@ -50,10 +50,15 @@ static int64_t n_steps(const gx_profile_schedule *schedule)
     return schedule->active * schedule->repeat;
 }
 
-/* Launches or nodes of a step; < 0: not known. */
-static int64_t a_step(const gx_exec_stats *stats, gx_mode mode)
+/* Launches or nodes of a step; < 0: not known. How often a library launches is known from
+ * a capture alone, and eager launches were captured when they were timed: the plan is
+ * the same. */
+static int64_t a_step(const gx_profile *profile, const gx_exec_stats *stats, gx_mode mode)
 {
-    return mode == GX_MODE_GRAPH ? stats->graph_nodes : stats->launches_per_step;
+    if (mode == GX_MODE_GRAPH)
+        return stats->graph_nodes;
+    return stats->launches_per_step >= 0 ? stats->launches_per_step
+                                         : profile->timing.way[GX_WAY_EAGER].launches;
 }
 
 /* The words of this process with those of the pass before them. */
@@ -115,7 +120,7 @@ static gx_status take_result(const gx_profile *profile, gx_profile_pass *pass,
     pass->losses = result.losses;
     pass->free_before = result.free_before;
     pass->free_after = result.free_after;
-    each = a_step(&pass->stats, pass->mode);
+    each = a_step(profile, &pass->stats, pass->mode);
     pass->expected_steps = n_steps(&profile->schedule);
     pass->expected = each >= 0 ? each * pass->expected_steps : -1;
     return take_trace(pass, folder, err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 12 };
+enum { MAX_COLUMNS = 20 };
 
 struct gx_text_table {
     char alignments[MAX_COLUMNS + 1];

@@ -145,10 +145,14 @@ GX_API const gx_trace_call *gx_trace_calls(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_range *gx_trace_ranges(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_node *gx_trace_nodes(const gx_trace *trace, size_t *n);
 
-/* A trace that is not finished, in a file for another process of the same program. */
+/* --- from process to process --- */
+
+/* A trace as a file, finished or not, with everything that it holds. Written through a
+ * temporary file, so that no half-written one stays. */
 GX_API gx_status gx_trace_write(const gx_trace *trace, const char *path,
                                 gx_error *err) GX_MUST_CHECK;
-/* As it was written, not finished yet; the caller frees. */
+/* GX_ERR_READ for a file that is none of gx_trace_write's, of another version, cut short
+ * or damaged. The caller frees. */
 GX_API gx_status gx_trace_read(const char *path, gx_trace **trace,
                                gx_error *err) GX_MUST_CHECK;
 
