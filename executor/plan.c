@@ -221,8 +221,7 @@ static void add_work(const gx_plan *plan, const gx_unit *unit, gx_unit_info *inf
         info->bytes += node.bytes;
         for (int arg = 0; unit->elided && arg < GX_MAX_ARGS; arg++)
             if (unit->elided[i * GX_MAX_ARGS + arg])
-                info->bytes -=
-                    bytes_inside(plan, unit, plan->graph->nodes[at].arg[arg]);
+                info->bytes -= bytes_inside(plan, unit, plan->graph->nodes[at].arg[arg]);
     }
 }
 

@@ -247,12 +247,12 @@ typedef struct outcome {
 
 static outcome profile(const char *told, int n_more, const char *const *more)
 {
-    const char *words[48] = { "gexec",     "profile", "graphs/examples/mnist_mlp.yaml",
-                              "--set",     "hidden=8", "--set",
-                              "batch=4",   "--pairs", "3",
-                              "--block",   "4",       "--no-cache",
-                              "--lanes",   "1",       "--pdl",
-                              "off",       NULL };
+    const char *words[48] = { "gexec",   "profile",  "graphs/examples/mnist_mlp.yaml",
+                              "--set",   "hidden=8", "--set",
+                              "batch=4", "--pairs",  "3",
+                              "--block", "4",        "--no-cache",
+                              "--lanes", "1",        "--pdl",
+                              "off",     NULL };
     outcome result;
     gx_args args;
     int n = 16;
@@ -294,10 +294,9 @@ static void the_active_steps_of_every_cycle_are_traced(void **state)
 {
     char *json = test_path("p.json"), *csv = test_path("p.csv");
     char *chrome = test_path("p.trace"), *html = test_path("p.html");
-    const char *const more[] = { "--wait",   "1",      "--warmup", "2",     "--active",
-                                 "3",        "--repeat", "2",      "--json", json,
-                                 "--csv",    csv,      "--chrome", chrome,  "--html",
-                                 html };
+    const char *const more[] = { "--wait",   "1",    "--warmup", "2",  "--active", "3",
+                                 "--repeat", "2",    "--json",   json, "--csv",    csv,
+                                 "--chrome", chrome, "--html",   html };
     outcome result = profile("", ARRAY_SIZE(more), more);
     char *written;
 

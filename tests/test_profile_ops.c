@@ -11,7 +11,11 @@ static bool near(double a, double b)
 static void an_op_has_all_its_kernels(void **state)
 {
     static const gx_profile_unit units[2] = {
-        { .name = "fc1", .alternative = "split", .lane = 0, .flops = 4e6, .bytes = 3e5,
+        { .name = "fc1",
+          .alternative = "split",
+          .lane = 0,
+          .flops = 4e6,
+          .bytes = 3e5,
           .floor_s = -1 },
         { .name = "fc2", .alternative = "lt", .flops = 1e6, .bytes = 1e5, .floor_s = -1 }
     };
@@ -35,6 +39,9 @@ static void an_op_has_all_its_kernels(void **state)
         add(trace, activity);
         activity = made_activity(trace, "product", at + 400, at + 500, 0, 10 * i + 1);
         activity->grid[0] = 4; /* of another shape */
+        activity->grid[1] = activity->grid[2] = 1;
+        activity->block[0] = 128;
+        activity->block[1] = activity->block[2] = 1;
         add(trace, activity);
         add(trace, made_activity(trace, "sum", at + 600, at + 700, 0, 10 * i + 1));
         add(trace, made_activity(trace, "other", at + 800, at + 1000, GX_TRACE_NONE,
@@ -181,9 +188,7 @@ static void programmatic_edges_have_a_latency_of_their_own(void **state)
 {
     gx_profile_unit units[] = { { .floor_s = 1e-6 }, { .floor_s = 1e-6 } };
     gx_profile_op ops[] = { { .unit = 0, .calls = 4 }, { .unit = 1, .calls = 6 } };
-    gx_profile_pass pass = {
-        .mode = GX_MODE_GRAPH, .n_steps = 2, .op = ops, .n_ops = 2
-    };
+    gx_profile_pass pass = { .mode = GX_MODE_GRAPH, .n_steps = 2, .op = ops, .n_ops = 2 };
     gx_ceilings ceilings = made_ceilings();
     gx_profile_floor floor;
 
@@ -217,9 +222,9 @@ static void units_have_the_work_of_their_nodes(void **state)
     size_t n;
 
     (void)state;
-    assert_ok(gx_graph_parse(model, sizeof model - 1, "m", NULL, NULL, &graph, NULL,
-                             &err),
-              &err);
+    assert_ok(
+        gx_graph_parse(model, sizeof model - 1, "m", NULL, NULL, &graph, NULL, &err),
+        &err);
     assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
     assert_ok(gx_profile_units(graph, plan, &units, &n, &err), &err);
     assert_true(n >= 2);

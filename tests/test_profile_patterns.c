@@ -93,6 +93,17 @@ static void host_bound_launches(void **state)
     assert_null(named(&profile, "host-bound launches"));
     gx_profile_free(&profile);
 
+    /* Idle as much, and a quarter of it the host's. */
+    profile = (gx_profile){ .pass = { start_pass(GX_MODE_EAGER) } };
+    add_range(profile.pass[EAGER].trace, "step", 900, 3000);
+    add_launched(profile.pass[EAGER].trace, "k", 950, 1000, 1100, 0);
+    add_launched(profile.pass[EAGER].trace, "k", 1110, 1200, 1300, 0);
+    add_launched(profile.pass[EAGER].trace, "k", 1120, 1600, 1700, 1);
+    finish_one(&profile.pass[EAGER]);
+    look(&profile);
+    assert_null(named(&profile, "host-bound launches"));
+    gx_profile_free(&profile);
+
     /* The host's, but next to nothing. */
     profile = (gx_profile){ .pass = { start_pass(GX_MODE_EAGER) } };
     add_plain_steps(profile.pass[EAGER].trace, 4, 10, true);

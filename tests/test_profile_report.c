@@ -144,8 +144,7 @@ static void what_should_be_there_is_held_against_what_is(void **state)
                         "(EXPECTED 12: nodes x steps)");
     assert_has(printed, "LOST: 5 records dropped");
     assert_has(printed, "how many a step launches is not known");
-    assert_has(printed,
-               "traced with one step a launch; timed with 8 steps a launch");
+    assert_has(printed, "traced with one step a launch; timed with 8 steps a launch");
     free(printed);
     drop(&profile);
 }

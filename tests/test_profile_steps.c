@@ -60,8 +60,8 @@ static void gaps_inside_a_step_are_told_by_class(void **state)
     add_launched(trace, "a", 950, 1000, 1100, 0);
     add_launched(trace, "b", 1105, 1120, 1200, 0); /* 20 host */
     add_call(trace, "cudaLaunchKernel", 1150, 1230, 1);
-    add(trace, made_activity(trace, "c", 1240, 1300, 1, 1)); /* 40 launch */
-    add_launched(trace, "d", 1235, 1303, 1350, 1);           /* 3 device */
+    add(trace, made_activity(trace, "c", 1240, 1300, 1, 1));             /* 40 launch */
+    add_launched(trace, "d", 1235, 1303, 1350, 1);                       /* 3 device */
     add(trace, made_activity(trace, "e", 1357, 1400, 1, GX_TRACE_NONE)); /* no step */
     add_range(trace, "step", 1600, 2500);
     add_launched(trace, "a", 1650, 1700, 1800, 0);

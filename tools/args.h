@@ -43,7 +43,7 @@ typedef struct gx_command gx_command;
 /* Numbers that were not given are -1. Everything lives until gx_args_free. */
 typedef struct gx_args {
     const gx_command *command;
-    int argc;    /* as main() got them */
+    int argc; /* as main() got them */
     char **argv;
     const char **names; /* what stands beside the flags: MODEL, DIR, OP */
     size_t n_names;

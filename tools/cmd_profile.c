@@ -36,8 +36,8 @@ static gx_status profile_model(gx_profile *profile, const gx_args *args,
     int device;
 
     GX_TRY(gx_device_choose(args, true, &device, &mode, err));
-    GX_TRY(gx_compare_open(&profile->timing, args, &(gx_session_needs){ 0 }, device,
-                           err));
+    GX_TRY(
+        gx_compare_open(&profile->timing, args, &(gx_session_needs){ 0 }, device, err));
     gx_interrupt_watch();
     GX_TRY(gx_compare_run(&profile->timing, err));
     /* The traced processes need the memory, and nothing of this one may run beside them.
@@ -52,10 +52,9 @@ static gx_status profile_model(gx_profile *profile, const gx_args *args,
 
 static gx_report report_of(const gx_profile *profile)
 {
-    gx_report report = {
-        .title = gx_graph_name(profile->timing.session.graph[GX_PROGRAM_TRAIN]),
-        .profile = profile
-    };
+    gx_report report = { .title = gx_graph_name(
+                             profile->timing.session.graph[GX_PROGRAM_TRAIN]),
+                         .profile = profile };
 
     for (int i = 0; i < 2; i++)
         if (profile->pass[i].trace)
@@ -104,8 +103,8 @@ static int deliver(const gx_profile *profile)
                            exit_status);
     gx_error_clear(&err);
     if (args->csv)
-        exit_status = note(args, gx_profile_write_csv(profile, args->csv, &err), &err,
-                           exit_status);
+        exit_status =
+            note(args, gx_profile_write_csv(profile, args->csv, &err), &err, exit_status);
     if (report.n_sides == 0) {
         if (args->chrome || args->html)
             gx_say(args, "there is no trace to write with --chrome or --html");
@@ -113,12 +112,11 @@ static int deliver(const gx_profile *profile)
     }
     gx_error_clear(&err);
     if (args->chrome)
-        exit_status =
-            note(args, write_chrome(profile, &report, &err), &err, exit_status);
+        exit_status = note(args, write_chrome(profile, &report, &err), &err, exit_status);
     gx_error_clear(&err);
     if (args->html)
-        exit_status = note(args, gx_report_html(&report, args->html, &err), &err,
-                           exit_status);
+        exit_status =
+            note(args, gx_report_html(&report, args->html, &err), &err, exit_status);
     return exit_status;
 }
 
@@ -132,8 +130,7 @@ static int say_missing(const gx_profile *profile, const gx_error missing[2])
 
     for (int i = 0; i < 2; i++) {
         const gx_profile_pass *const pass = &profile->pass[i];
-        const bool again =
-            i == 1 && strcmp(pass->missing, profile->pass[0].missing) == 0;
+        const bool again = i == 1 && strcmp(pass->missing, profile->pass[0].missing) == 0;
         gx_error err = missing[i];
 
         if (pass->status == GX_OK)
@@ -176,8 +173,9 @@ int gx_cmd_profile(const gx_args *args)
         return gx_say_usage(args, "only one of --json, --csv, --chrome and --html can be "
                                   "-, standard output");
     if (args->active * args->repeat > MOST_STEPS)
-        return gx_say_usage(args, "--active %lld and --repeat %lld: at most %d steps can "
-                                  "be traced",
+        return gx_say_usage(args,
+                            "--active %lld and --repeat %lld: at most %d steps can "
+                            "be traced",
                             (long long)args->active, (long long)args->repeat, MOST_STEPS);
     exit_status = profile_model(&profile, args, missing, &err) == GX_OK
                       ? conclude(&profile, missing)

@@ -46,8 +46,10 @@ static const gx_command commands[] = {
       "gexec plan graphs/examples/deep_narrow.yaml --stage selection", GX_CMD_PLAN,
       gx_cmd_plan },
     { "profile", "MODEL",
-      "Where the time of a step goes, eagerly and as a graph, on a GPU: gaps, ops, floors",
-      "First the model is timed untraced, as `compare` does. Then eager launches and the\n"
+      "Where the time of a step goes, eagerly and as a graph, on a GPU: gaps, ops, "
+      "floors",
+      "First the model is timed untraced, as `compare` does. Then eager launches and "
+      "the\n"
       "graph are traced, each in a process of its own with the same plan: a cycle is "
       "--wait\n"
       "steps, --warmup steps and --active steps, of which only the last are recorded.\n"

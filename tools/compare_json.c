@@ -26,9 +26,8 @@ void gx_compare_put_ways(gx_json *json, const gx_way_times *ways,
 
         gx_json_object(json, way_names[i]);
         gx_json_figure(json, "launches_per_step",
-                       i == GX_WAY_GRAPH
-                           ? 1.0 / (double)steps_per_launch
-                           : (double)way->launches);
+                       i == GX_WAY_GRAPH ? 1.0 / (double)steps_per_launch
+                                         : (double)way->launches);
         gx_compare_put_series(json, "host_s", &way->host);
         gx_compare_put_series(json, "host_queued_s", &way->queued);
         gx_compare_put_series(json, "wall_s", &way->wall);

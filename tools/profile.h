@@ -124,7 +124,7 @@ typedef struct gx_profile_pattern {
 enum { GX_PROFILE_PATTERNS = 8 };
 
 typedef struct gx_profile {
-    gx_compare timing;       /* its session has graph, plan and device */
+    gx_compare timing; /* its session has graph, plan and device */
     gx_profile_schedule schedule;
     gx_profile_unit *unit; /* of the plan */
     size_t n_units;

@@ -26,8 +26,7 @@ static gx_status fill_pass(gx_profile *profile, gx_profile_pass *pass, gx_error 
 gx_status gx_profile_figures(gx_profile *profile, gx_error *err)
 {
     const gx_session *const session = &profile->timing.session;
-    const gx_ceilings *const ceilings =
-        profile->has_ceilings ? &profile->ceilings : NULL;
+    const gx_ceilings *const ceilings = profile->has_ceilings ? &profile->ceilings : NULL;
     const gx_profile_pass *counted;
 
     if (!profile->unit)

@@ -150,8 +150,7 @@ static void sweep_on(sweep *s, const gx_trace_activity *activity)
     const int lane = activity->lane == 1;
     const int64_t from =
         s->until[lane] > activity->start ? s->until[lane] : activity->start;
-    const int64_t to =
-        s->until[!lane] < activity->end ? s->until[!lane] : activity->end;
+    const int64_t to = s->until[!lane] < activity->end ? s->until[!lane] : activity->end;
 
     if (to > from)
         s->both += to - from;

@@ -122,8 +122,7 @@ static void put_pair(gx_json *json, const gx_profile_pass *pass,
     gx_json_object(json, NULL);
     gx_json_text(json, "before", gx_profile_op_label(&pass->op[pair->before]));
     gx_json_text(json, "after", gx_profile_op_label(&pass->op[pair->after]));
-    gx_json_text(json, "class",
-                 gx_gap_class_name(gx_profile_main_class(pair->gaps)));
+    gx_json_text(json, "class", gx_gap_class_name(gx_profile_main_class(pair->gaps)));
     gx_json_integer(json, "total_ns", pair->total_ns);
     gx_json_integer(json, "median_ns", pair->median_ns);
     gx_json_integer(json, "p95_ns", pair->p95_ns);

@@ -162,9 +162,8 @@ static void rate_op(gx_profile_op *op, double floor_s)
     op->flop_rate = per_second(op->flops, op->median_ns);
     op->byte_rate = per_second(op->bytes, op->median_ns);
     op->floor_s = floor_s;
-    op->of_floor = floor_s >= 0 && op->median_ns > 0
-                       ? floor_s / ((double)op->median_ns * 1e-9)
-                       : -1;
+    op->of_floor =
+        floor_s >= 0 && op->median_ns > 0 ? floor_s / ((double)op->median_ns * 1e-9) : -1;
 }
 
 static gx_profile_op op_from(const gx_profile_unit *units, size_t n_units, size_t i)

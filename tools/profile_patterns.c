@@ -60,11 +60,12 @@ static void find_host_bound(gx_profile *profile)
     if (!(idle >= idle_matters * span && host >= most * idle && host > 0))
         return;
     pattern = add(profile, "host-bound launches");
-    snprintf(pattern->found, sizeof pattern->found,
-             "an eager step is idle for %.1f%% of its span, and %.1f%% of that (%s a step)"
-             " is the device waiting for the host to get to the next launch",
-             100 * idle / span, 100 * host / idle,
-             ns_words(host / (double)pass->n_steps).text);
+    snprintf(
+        pattern->found, sizeof pattern->found,
+        "an eager step is idle for %.1f%% of its span, and %.1f%% of that (%s a step)"
+        " is the device waiting for the host to get to the next launch",
+        100 * idle / span, 100 * host / idle,
+        ns_words(host / (double)pass->n_steps).text);
     snprintf(pattern->advice, sizeof pattern->advice,
              "replay the step as one graph (gexec run --graph), or give each launch more "
              "to do: a larger batch, fused ops");

@@ -53,8 +53,7 @@ static void say_times(const gx_compare *timing, FILE *out)
                 gx_words_seconds(eager.median).text);
     else
         fprintf(out, "No clear difference: the graph takes %s, eager launches %s a step",
-                gx_words_seconds(graph.median).text,
-                gx_words_seconds(eager.median).text);
+                gx_words_seconds(graph.median).text, gx_words_seconds(eager.median).text);
 }
 
 static void say_idle(const gx_profile_pass *pass, const char *step, FILE *out)
@@ -151,8 +150,8 @@ static void add_steady(gx_text_table *table, const gx_compare *timing)
 
 static void print_steps(const gx_profile *profile, FILE *out)
 {
-    static const char *const heads[] = { "a step",     "eager", "p5 to p95", "count",
-                                         "graph", "p5 to p95", "count",     NULL };
+    static const char *const heads[] = { "a step", "eager",     "p5 to p95", "count",
+                                         "graph",  "p5 to p95", "count",     NULL };
     static const struct {
         const char *name;
         gx_profile_figure figure;
@@ -177,13 +176,14 @@ static void print_steps(const gx_profile *profile, FILE *out)
     add_steady(table, &profile->timing);
     gx_text_table_print(table, "  ", out);
     gx_text_table_free(table);
-    fputs("  idle by class of the gap: host, its launch call began after the work before "
-          "had ended;\n"
-          "  launch, was under way then; device, had returned, or one graph launch; "
-          "unknown, no call.\n"
-          "  Step gaps stand apart. Tracing costs: compare only what was traced with what "
-          "was traced.\n",
-          out);
+    fputs(
+        "  idle by class of the gap: host, its launch call began after the work before "
+        "had ended;\n"
+        "  launch, was under way then; device, had returned, or one graph launch; "
+        "unknown, no call.\n"
+        "  Step gaps stand apart. Tracing costs: compare only what was traced with what "
+        "was traced.\n",
+        out);
 }
 
 /* --- what the trace holds --- */
@@ -223,8 +223,7 @@ static void print_records(const gx_profile *profile, const gx_profile_pass *pass
     fputc('\n', out);
     if (pass->n_steps && profile->timing.session.args->steps_per_launch > 1 &&
         pass->mode == GX_MODE_GRAPH)
-        fprintf(out,
-                "  traced with one step a launch; timed with %lld steps a launch\n",
+        fprintf(out, "  traced with one step a launch; timed with %lld steps a launch\n",
                 (long long)profile->timing.session.args->steps_per_launch);
 }
 

@@ -126,8 +126,9 @@ gx_status gx_pass_spawn(char *const *words, gx_error *err)
         return GX_FAIL(err, GX_ERR_BROKEN, "the traced process died of signal %d (%s)",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) == 127)
-        return GX_FAIL(err, GX_ERR_STATE, "the program could not be started again for "
-                                          "the trace (/proc/self/exe)");
+        return GX_FAIL(err, GX_ERR_STATE,
+                       "the program could not be started again for "
+                       "the trace (/proc/self/exe)");
     if (WEXITSTATUS(status) != 0)
         return GX_FAIL(err, GX_ERR_BROKEN, "the traced process exits with %d",
                        WEXITSTATUS(status));

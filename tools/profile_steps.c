@@ -105,8 +105,7 @@ static size_t number_windows(const gx_profile_pass *pass, window *windows,
     int32_t n_steps = 0;
 
     for (size_t i = 0; i < n; i++) {
-        window *const found =
-            window_of(pass->trace, &activities[i], windows, n_windows);
+        window *const found = window_of(pass->trace, &activities[i], windows, n_windows);
 
         if (found)
             found->index = 0;
@@ -269,9 +268,9 @@ done:
 
 const char *gx_profile_figure_name(gx_profile_figure figure)
 {
-    static const char *const names[GX_FIGURES] = {
-        "span", "busy", "idle", "host", "launch", "device", "unknown", "step_gap", "step"
-    };
+    static const char *const names[GX_FIGURES] = { "span",    "busy",     "idle",
+                                                   "host",    "launch",   "device",
+                                                   "unknown", "step_gap", "step" };
 
     return names[figure];
 }

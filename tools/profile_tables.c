@@ -117,8 +117,7 @@ static void add_op(gx_text_table *table, const gx_profile_pass *pass,
         gx_text_table_cell(table, "n/a");
     else
         gx_text_table_cell(table, "%.0f%%", 100 * op->of_floor);
-    gx_text_table_cell(table, "%s",
-                       op->floor_s < 0 ? "n/a" : gx_bound_name(op->bound));
+    gx_text_table_cell(table, "%s", op->floor_s < 0 ? "n/a" : gx_bound_name(op->bound));
 }
 
 void gx_profile_print_ops(const gx_profile *profile, const gx_profile_pass *pass,
@@ -171,9 +170,9 @@ static void add_kernel(gx_text_table *table, const gx_profile_pass *pass,
 void gx_profile_print_kernels(const gx_profile *profile, const gx_profile_pass *pass,
                               FILE *out)
 {
-    static const char *const heads[] = { "op",        "kind",   "calls", "median",
-                                         "p95",       "grid",   "block", "registers",
-                                         "shared",    "kernel", NULL };
+    static const char *const heads[] = { "op",     "kind",   "calls", "median",
+                                         "p95",    "grid",   "block", "registers",
+                                         "shared", "kernel", NULL };
     const size_t top = (size_t)profile->timing.session.args->top;
     gx_text_table *const table = gx_text_table_create("llrrrrrrrl");
     size_t n;
@@ -183,8 +182,7 @@ void gx_profile_print_kernels(const gx_profile *profile, const gx_profile_pass *
     titles(table, heads);
     for (size_t i = 0; i < n && i < top; i++)
         for (size_t k = 0; k < pass->op[order[i]].n_kernels; k++)
-            add_kernel(table, pass, &pass->op[order[i]],
-                       &pass->op[order[i]].kernel[k]);
+            add_kernel(table, pass, &pass->op[order[i]], &pass->op[order[i]].kernel[k]);
     gx_text_table_print(table, "  ", out);
     gx_text_table_free(table);
     free(order);
@@ -237,8 +235,7 @@ void gx_profile_print_floor(const gx_profile *profile, FILE *out)
     if (floor->latency_s >= 0)
         fprintf(out, "; apart from that the latency of its %lld nodes, %s",
                 (long long)floor->n_nodes, gx_words_seconds(floor->latency_s).text);
-    fprintf(out, "; steady graph, untraced: %s\n",
-            gx_words_seconds(steady.median).text);
+    fprintf(out, "; steady graph, untraced: %s\n", gx_words_seconds(steady.median).text);
     fprintf(out, "  ceilings of %s, measured %s\n", profile->ceilings.card,
             profile->ceilings.date);
 }
@@ -249,7 +246,8 @@ static void print_taken(const gx_profile_pass *pass, FILE *out)
 {
     if (!pass->trace || pass->free_before < 0 || pass->free_after < 0)
         return;
-    fprintf(out, "    as the card counts it, %s: %s taken, %s free with everything there\n",
+    fprintf(out,
+            "    as the card counts it, %s: %s taken, %s free with everything there\n",
             gx_mode_name(pass->mode),
             gx_words_bytes((double)(pass->free_before - pass->free_after)).text,
             gx_words_bytes((double)pass->free_after).text);

@@ -160,9 +160,8 @@ void gx_profile_trace(gx_profile *profile, gx_error errors[2])
                                    .free_before = -1,
                                    .free_after = -1,
                                    .lane_overlap_ns = -1 };
-        pass->status = gx_interrupted()
-                           ? GX_FAIL(err, GX_ERR_STATE, "interrupted")
-                           : run_pass(profile, pass, err);
+        pass->status = gx_interrupted() ? GX_FAIL(err, GX_ERR_STATE, "interrupted")
+                                        : run_pass(profile, pass, err);
         if (pass->status != GX_OK)
             snprintf(pass->missing, sizeof pass->missing, "%.250s", err->message);
     }
