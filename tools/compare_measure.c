@@ -174,6 +174,7 @@ gx_status gx_compare_measure(gx_compare *compare, gx_error *err)
     }
     gx_measured_end();
     compare->interrupted = gx_interrupted();
+    compare->stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
     return st;
 }
 

@@ -40,7 +40,6 @@ static gx_status make_ways(gx_compare *compare, gx_error *err)
     for (int i = 0; i < GX_N_WAYS; i++)
         compare->way[i].launches =
             gx_exec_stats_get(compare->way[i].exec).launches_per_step;
-    compare->stats = gx_exec_stats_get(exec);
     return GX_OK;
 }
 
