@@ -11,6 +11,7 @@
 #include "empty.h"
 #include "exec_model.h"
 #include "launch.h"
+#include "stopwatch.h"
 
 #ifndef GX_CUDA_ARCHITECTURES
 #define GX_CUDA_ARCHITECTURES "unknown"
@@ -209,14 +210,6 @@ static gx_status record_empty(void *user, gx_error *err)
     return GX_OK;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static gx_status time_launches(gx_device *device, void *graph_exec, int repeats,
                                double *median_s, gx_error *err)
 {
@@ -235,10 +228,8 @@ static gx_status time_launches(gx_device *device, void *graph_exec, int repeats,
             seconds[i] = gx_exec_clock() - begin;
     }
     st = gx_first(st, gx_device_sync(device, err));
-    if (st == GX_OK) {
-        qsort(seconds, (size_t)repeats, sizeof *seconds, compare_doubles);
-        *median_s = 0.5 * (seconds[(repeats - 1) / 2] + seconds[repeats / 2]);
-    }
+    if (st == GX_OK)
+        *median_s = gx_median(seconds, (size_t)repeats);
     free(seconds);
     return st;
 }

@@ -7,10 +7,11 @@
 
 /* Median device time in us of one launch of the group by this alternative, as a chain of
  * copies in a small graph; *n_nodes gets the graph nodes that one launch adds. The group
- * is bound to device memory and prepared. */
+ * is bound to device memory and prepared. One that is far slower than `best_us` (<= 0:
+ * there is none) is timed once, by itself. */
 gx_status gx_measure_group(gx_device *device, const gx_group *group,
                            const gx_alternative *alternative, const gx_prepared *prepared,
-                           void *workspace, double *us, int *n_nodes,
+                           void *workspace, double best_us, double *us, int *n_nodes,
                            gx_error *err) GX_MUST_CHECK;
 
 /* Launches the group once and waits. */
@@ -18,8 +19,9 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
                        const gx_alternative *alternative, const gx_prepared *prepared,
                        void *workspace, gx_error *err) GX_MUST_CHECK;
 
-/* Median steady device time in us of the whole step of a laid-out plan as a graph, on a
- * state of its own that is freed again. */
-gx_status gx_measure_plan(const gx_plan *plan, double *us, gx_error *err) GX_MUST_CHECK;
+/* Median steady device time in us of the whole step of a laid-out plan as a graph. The
+ * steps change the state. */
+gx_status gx_measure_plan(const gx_plan *plan, gx_state *state, double *us,
+                          gx_error *err) GX_MUST_CHECK;
 
 #endif

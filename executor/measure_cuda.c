@@ -2,11 +2,9 @@
  * and a whole plan as a graph. */
 #include "measure.h"
 
-#include <stdlib.h>
-
 #include "capture.h"
 #include "exec_model.h"
-#include "launch.h"
+#include "stopwatch.h"
 
 enum {
     CHAIN = 12,     /* copies in a graph: enough to hide what a launch of it costs */
@@ -18,19 +16,10 @@ enum {
 /* A chain is cut short where it would run for longer than this. */
 static const double chain_limit_s = 8e-3;
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_doubles);
-    return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
-}
+/* One launch by itself tells a hopeless candidate: so many times the best, and so much
+ * more that what a launch itself costs does not matter. */
+static const double hopeless_factor = 4;
+static const double hopeless_us = 200;
 
 /* --- a group --- */
 
@@ -74,46 +63,15 @@ static gx_status record_chain(void *user, gx_error *err)
     return GX_OK;
 }
 
-typedef struct gx_stopwatch {
-    cudaEvent_t begin, end;
-} gx_stopwatch;
-
-static void close_stopwatch(gx_stopwatch *watch)
-{
-    if (watch->begin)
-        (void)GX_CUDA(cudaEventDestroy(watch->begin), NULL);
-    if (watch->end)
-        (void)GX_CUDA(cudaEventDestroy(watch->end), NULL);
-}
-
-static gx_status open_stopwatch(gx_stopwatch *watch, gx_error *err)
-{
-    *watch = (gx_stopwatch){ NULL, NULL };
-    gx_status st =
-        GX_CUDA(cudaEventCreateWithFlags(&watch->begin, cudaEventDefault), err);
-    if (st == GX_OK)
-        st = GX_CUDA(cudaEventCreateWithFlags(&watch->end, cudaEventDefault), err);
-    if (st != GX_OK)
-        close_stopwatch(watch);
-    return st;
-}
-
 /* Seconds on the device of one launch of `graph_exec`, or of the group where it is NULL.
  */
 static gx_status time_once(const gx_chain *chain, void *graph_exec,
                            const gx_stopwatch *watch, double *seconds, gx_error *err)
 {
-    const cudaStream_t stream = chain->device->stream;
-    float ms = 0;
-
-    GX_TRY(GX_CUDA(cudaEventRecord(watch->begin, stream), err));
+    GX_TRY(gx_stopwatch_start(watch, chain->device, err));
     GX_TRY(graph_exec ? gx_graph_submit(chain->device, graph_exec, err)
                       : launch_once(chain, err));
-    GX_TRY(GX_CUDA(cudaEventRecord(watch->end, stream), err));
-    GX_TRY(GX_CUDA(cudaEventSynchronize(watch->end), err));
-    GX_TRY(GX_CUDA(cudaEventElapsedTime(&ms, watch->begin, watch->end), err));
-    *seconds = 1e-3 * (double)ms;
-    return GX_OK;
+    return gx_stopwatch_stop(watch, chain->device, seconds, err);
 }
 
 static gx_status time_chain(const gx_chain *chain, void *graph_exec,
@@ -123,12 +81,12 @@ static gx_status time_chain(const gx_chain *chain, void *graph_exec,
 
     for (int i = -WARM; i < REPEATS; i++)
         GX_TRY(time_once(chain, graph_exec, watch, &seconds[i < 0 ? 0 : i], err));
-    *us = 1e6 * median(seconds, REPEATS) / chain->n_copies;
+    *us = 1e6 * gx_median(seconds, REPEATS) / chain->n_copies;
     return GX_OK;
 }
 
-static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, double *us,
-                               gx_error *err)
+static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, double best_us,
+                               double *us, gx_error *err)
 {
     gx_graph_cost cost;
     void *graph = NULL;
@@ -141,12 +99,19 @@ static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, doubl
         st = time_once(chain, NULL, watch, &seconds, err);
     if (st != GX_OK)
         return st;
+    const bool is_hopeless =
+        best_us > 0 && 1e6 * seconds > hopeless_factor * best_us + hopeless_us;
+
+    if (is_hopeless)
+        chain->n_copies = 1;
     while (chain->n_copies > 1 && chain->n_copies * seconds > chain_limit_s)
         chain->n_copies--;
     st = gx_record(chain->device, record_chain, chain, &graph, err);
     /* A group of size zero launches nothing and takes no time. */
     if (st == GX_OK && chain->n_nodes == 0)
         *us = 0;
+    else if (st == GX_OK && is_hopeless)
+        *us = 1e6 * seconds;
     else if (st == GX_OK)
         st = gx_graph_start(chain->device, graph, &graph_exec, &cost, err);
     if (st == GX_OK && graph_exec)
@@ -157,7 +122,8 @@ static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, doubl
 
 gx_status gx_measure_group(gx_device *device, const gx_group *group,
                            const gx_alternative *alternative, const gx_prepared *prepared,
-                           void *workspace, double *us, int *n_nodes, gx_error *err)
+                           void *workspace, double best_us, double *us, int *n_nodes,
+                           gx_error *err)
 {
     gx_chain chain = {
         .device = device,
@@ -173,10 +139,10 @@ gx_status gx_measure_group(gx_device *device, const gx_group *group,
     *us = -1;
     *n_nodes = -1;
     GX_TRY(gx_device_enter(device, &previous, err));
-    gx_status st = open_stopwatch(&watch, err);
+    gx_status st = gx_stopwatch_open(&watch, err);
     if (st == GX_OK) {
-        st = measure_chain(&chain, &watch, us, err);
-        close_stopwatch(&watch);
+        st = measure_chain(&chain, &watch, best_us, us, err);
+        gx_stopwatch_close(&watch);
     }
     gx_device_leave(device, previous);
     if (st == GX_OK)
@@ -218,24 +184,18 @@ static gx_status measure_exec(gx_exec *exec, double *us, gx_error *err)
         GX_TRY(gx_exec_time(exec, GX_MODE_GRAPH, PLAN_STEPS, &timing, err));
         steps[i < 0 ? 0 : i] = 1e6 * timing.device_s / PLAN_STEPS;
     }
-    *us = median(steps, REPEATS);
+    *us = gx_median(steps, REPEATS);
     return GX_OK;
 }
 
-gx_status gx_measure_plan(const gx_plan *plan, double *us, gx_error *err)
+gx_status gx_measure_plan(const gx_plan *plan, gx_state *state, double *us, gx_error *err)
 {
-    const gx_state_options options = { .device = plan->device };
-    const gx_graph *graph = plan->graph;
-    gx_state *state = NULL;
     gx_exec *exec = NULL;
 
     *us = -1;
-    gx_status st = gx_state_create(&graph, 1, &options, &state, err);
-    if (st == GX_OK)
-        st = gx_exec_create(plan, state, NULL, &exec, err);
+    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
     if (st == GX_OK)
         st = measure_exec(exec, us, err);
     gx_exec_free(exec);
-    gx_state_free(state);
     return st;
 }

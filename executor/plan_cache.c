@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gexec/gexec.h>
 
+#include "cache_place.h"
 #include "plan_doc.h"
 #include "select.h"
 
@@ -282,35 +282,15 @@ static void read_file(gx_cache *cache)
 
 /* --- life --- */
 
-static const char *find_folder(gx_arena *arena, const char *folder)
-{
-    const char *base = getenv("XDG_CACHE_HOME");
-
-    if (folder)
-        return gx_arena_text(arena, folder);
-    if (base && base[0] == '/')
-        return gx_arena_format(arena, "%s/gexec", base);
-    base = getenv("HOME");
-    return base && base[0] == '/' ? gx_arena_format(arena, "%s/.cache/gexec", base)
-                                  : NULL;
-}
-
 static const char *file_path(gx_cache *cache)
 {
     const gx_device_info *d = &cache->device;
-    char *name =
+    const char *name =
         gx_arena_format(cache->arena, "%s-cc%d%d-driver%d-runtime%d-cublaslt%zu-%s.yaml",
                         d->name, d->cc_major, d->cc_minor, d->driver_version,
                         d->runtime_version, d->cublaslt_version, gx_version());
 
-    for (char *c = name; c && *c; c++) {
-        const bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                           (*c >= '0' && *c <= '9') || *c == '-' || *c == '.';
-
-        if (!plain)
-            *c = '_';
-    }
-    return name ? gx_arena_format(cache->arena, "%s/%s", cache->folder, name) : NULL;
+    return name ? gx_cache_file(cache->arena, cache->folder, name) : NULL;
 }
 
 gx_status gx_cache_open(const char *folder, const gx_device_info *device,
@@ -326,7 +306,7 @@ gx_status gx_cache_open(const char *folder, const gx_device_info *device,
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the plan cache");
     }
     made->device = *device;
-    made->folder = find_folder(made->arena, folder);
+    made->folder = gx_cache_folder(made->arena, folder);
     if (made->folder)
         made->path = file_path(made);
     if (gx_arena_failed(made->arena)) {
@@ -429,22 +409,6 @@ static void put_section(const gx_cache *cache, gx_text *text, const char *name,
         gx_text_format(text, "%s: {}\n", name);
 }
 
-/* Makes the folder and those that it lies in. */
-static bool make_folders(gx_arena *arena, const char *folder)
-{
-    char *path = gx_arena_text(arena, folder);
-
-    for (char *c = path ? path + 1 : NULL; c && *c; c++) {
-        if (*c != '/')
-            continue;
-        *c = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST)
-            return false;
-        *c = '/';
-    }
-    return path && (mkdir(path, 0777) == 0 || errno == EEXIST);
-}
-
 void gx_cache_save(gx_cache *cache)
 {
     gx_text text = { 0 };
@@ -452,7 +416,7 @@ void gx_cache_save(gx_cache *cache)
 
     if (!cache->changed || !cache->path)
         return;
-    if (!make_folders(cache->arena, cache->folder)) {
+    if (!gx_cache_make_folder(cache->arena, cache->folder)) {
         set_note(cache, cache->folder, strerror(errno));
         return;
     }

@@ -51,13 +51,27 @@ static gx_status select_cuda(gx_plan *plan, const gx_plan_options *options,
     return st;
 }
 
+/* The plan on trial, and a state for it: made once, since filling it takes longer than
+ * running on it. */
+typedef struct gx_trial {
+    gx_plan *plan;
+    const gx_plan_options *options;
+    gx_state *state;
+} gx_trial;
+
 /* Where there is no room for a second copy of the model the plan is not timed, and stays
  * as it would be without timing. */
-static gx_status time_plan(const gx_plan *plan, double *us, gx_error *err)
+static gx_status time_plan(gx_trial *trial, double *us, gx_error *err)
 {
+    const gx_state_options options = { .device = trial->plan->device };
+    const gx_graph *graph = trial->plan->graph;
     gx_error own = { 0 };
-    const gx_status st = gx_measure_plan(plan, us, &own);
+    gx_status st = GX_OK;
 
+    if (!trial->state)
+        st = gx_state_create(&graph, 1, &options, &trial->state, &own);
+    if (st == GX_OK)
+        st = gx_measure_plan(trial->plan, trial->state, us, &own);
     if (st == GX_OK)
         return GX_OK;
     *us = -1;
@@ -66,18 +80,19 @@ static gx_status time_plan(const gx_plan *plan, double *us, gx_error *err)
     return GX_FAIL_NATIVE(err, st, own.native, "timing the plan: %s", own.message);
 }
 
-static gx_status try_lanes(gx_plan *plan, const gx_plan_options *options, double *us,
-                           gx_error *err)
+static gx_status try_lanes(gx_trial *trial, double *us, gx_error *err)
 {
+    gx_plan *plan = trial->plan;
+    const gx_plan_options *options = trial->options;
     double *lane_us = plan->info.lane_us;
 
-    GX_TRY(time_plan(plan, &lane_us[0], err));
+    GX_TRY(time_plan(trial, &lane_us[0], err));
     *us = lane_us[0];
     if (options->lanes != 0 || lane_us[0] < 0)
         return GX_OK;
     GX_TRY(gx_layout(plan, 2, !options->reuse_off, 0, err));
     if (plan->n_lanes == 2) {
-        GX_TRY(time_plan(plan, &lane_us[1], err));
+        GX_TRY(time_plan(trial, &lane_us[1], err));
         if (lane_us[1] >= 0 && lane_us[1] < LANE_GAIN * lane_us[0]) {
             *us = lane_us[1];
             return GX_OK;
@@ -88,16 +103,18 @@ static gx_status try_lanes(gx_plan *plan, const gx_plan_options *options, double
 
 /* Lanes are tried with programmatic edges where those are not switched off, then the
  * edges are tried without. */
-static gx_status try_step(gx_plan *plan, const gx_plan_options *options, gx_error *err)
+static gx_status try_step(gx_trial *trial, gx_error *err)
 {
+    gx_plan *plan = trial->plan;
+    const gx_plan_options *options = trial->options;
     double us;
 
     plan->programmatic = options->programmatic != GX_OFF;
-    GX_TRY(try_lanes(plan, options, &us, err));
+    GX_TRY(try_lanes(trial, &us, err));
     if (options->programmatic == GX_AUTO) {
         plan->info.programmatic_us[1] = us;
         plan->programmatic = false;
-        GX_TRY(time_plan(plan, &plan->info.programmatic_us[0], err));
+        GX_TRY(time_plan(trial, &plan->info.programmatic_us[0], err));
         plan->programmatic = us >= 0 && plan->info.programmatic_us[0] >= us;
     }
     return GX_OK;
@@ -147,7 +164,11 @@ static gx_status choose_step(gx_plan *plan, const gx_plan_options *options,
                    ? GX_OK
                    : gx_layout(plan, choice.n_lanes, !options->reuse_off, 0, err);
     }
-    GX_TRY(try_step(plan, options, err));
+    gx_trial trial = { .plan = plan, .options = options };
+    const gx_status st = try_step(&trial, err);
+
+    gx_state_free(trial.state);
+    GX_TRY(st);
     choice =
         (gx_step_choice){ .n_lanes = plan->n_lanes, .programmatic = plan->programmatic };
     memcpy(choice.lane_us, plan->info.lane_us, sizeof choice.lane_us);

@@ -461,8 +461,9 @@ static void accept(gx_candidate *candidate, const gx_prepared *prepared, double 
 
 /* Runs and times what was prepared; `refused` says why it is no good. */
 static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative,
-                              const gx_prepared *prepared, bool forced, double *us,
-                              int *n_launches, char refused[128], gx_error *err)
+                              const gx_prepared *prepared, bool forced, double best_us,
+                              double *us, int *n_launches, char refused[128],
+                              gx_error *err)
 {
     const gx_group group = group_for(bench, alternative);
     double worst = 0;
@@ -480,7 +481,7 @@ static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative
     if (prepared->n_launches == 0)
         return GX_OK;
     return gx_measure_group(bench->device, &group, alternative, prepared,
-                            bench->workspace, us, n_launches, err);
+                            bench->workspace, best_us, us, n_launches, err);
 }
 
 /* A call that failed leaves this alternative out, unless the machine is to blame. */
@@ -522,9 +523,12 @@ gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
         }
         n_launches = prepared.n_launches;
         if (selector->measure) {
+            const bool is_best = accepted && !(best_us > 0 && best_us < candidate->us);
+
             n_algos = prepared.n_algos;
-            st = try_prepared(bench, at, &prepared, forced, &us, &n_launches, refused,
-                              &why);
+            st = try_prepared(bench, at, &prepared, forced,
+                              is_best ? candidate->us : best_us, &us, &n_launches,
+                              refused, &why);
         }
         if (st == GX_OK && !refused[0] && (!accepted || us < candidate->us)) {
             accept(candidate, &prepared, us, n_launches);

@@ -148,11 +148,11 @@ static bool is_repeated(const gx_diagnostics *list, gx_pos pos, const char *mess
 
 static void insert(gx_diagnostics *list, gx_pos pos, char *message)
 {
-    char *source = source_line(list, pos.line);
     size_t at = list->n_entries;
+    /* Not looked for in vain: a large file may have a mistake a line. */
+    char *source = at < GX_MAX_DIAGNOSTICS ? source_line(list, pos.line) : NULL;
 
-    if (!source || at == GX_MAX_DIAGNOSTICS) {
-        free(source);
+    if (!source) {
         free(message);
         list->n_more++;
         return;

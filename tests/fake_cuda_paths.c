@@ -1,6 +1,7 @@
 /* Paths through the library, on which each call is made to fail once. */
 #include "fake_cuda_paths.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +192,13 @@ static void fail_call(path_run *run, void *user, const char *function, long nth,
 
 enum { MAX_FUNCTIONS = 160 };
 
-long path_fail_each_call(path_run *run, void *user)
+/* The i-th of `most` places spread over n calls, from the first to the last. */
+static long place_of(long i, long most, long n)
+{
+    return n <= most ? i + 1 : 1 + i * (n - 1) / (most - 1);
+}
+
+long path_fail_some_calls(path_run *run, void *user, long most)
 {
     const char *name[MAX_FUNCTIONS];
     long calls[MAX_FUNCTIONS];
@@ -207,11 +214,16 @@ long path_fail_each_call(path_run *run, void *user)
         calls[n] = fake_calls(name[n]);
     }
     for (size_t i = 0; i < n; i++) {
-        for (long nth = 1; nth <= calls[i]; nth++, n_failed++)
-            fail_call(run, user, name[i], nth, live);
+        for (long k = 0; k < calls[i] && k < most; k++, n_failed++)
+            fail_call(run, user, name[i], place_of(k, most, calls[i]), live);
     }
     print_message("%zu functions, %ld calls made to fail\n", n, n_failed);
     return n_failed;
+}
+
+long path_fail_each_call(path_run *run, void *user)
+{
+    return path_fail_some_calls(run, user, LONG_MAX);
 }
 
 void path_start(bool real)

@@ -30,6 +30,9 @@ gx_status path_try_write_inputs(gx_exec *exec, gx_error *err);
  * before it calls what returns nothing. Returns how many calls were made to fail. */
 typedef gx_status path_run(void *user, gx_error *err);
 long path_fail_each_call(path_run *run, void *user);
+/* The same for a long path: of each function at most `most` calls, the first and the last
+ * among them. */
+long path_fail_some_calls(path_run *run, void *user, long most);
 
 /* With the real calls behind: skips the program where there is no GPU. */
 void path_start(bool real);

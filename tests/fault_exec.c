@@ -109,8 +109,8 @@ static gx_status measure_unit(const path_program *program, size_t i, gx_error *e
     GX_TRY(gx_run_group(exec->device, &bound->group, unit->alternative, &bound->prepared,
                         exec->workspace[unit->lane], err));
     GX_TRY(gx_measure_group(exec->device, &bound->group, unit->alternative,
-                            &bound->prepared, exec->workspace[unit->lane], &us, &n_nodes,
-                            err));
+                            &bound->prepared, exec->workspace[unit->lane], 0, &us,
+                            &n_nodes, err));
     assert_true(us > 0);
     assert_true(n_nodes > 0);
     if (bound->prepared.n_launches >= 0)
@@ -152,7 +152,7 @@ static gx_status measure_plan(void *user, gx_error *err)
     const path_program *program = user;
     double us = -1;
 
-    GX_TRY(gx_measure_plan(program->plan, &us, err));
+    GX_TRY(gx_measure_plan(program->plan, program->state, &us, err));
     assert_true(us > 0);
     return GX_OK;
 }

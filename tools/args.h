@@ -66,7 +66,7 @@ typedef struct gx_args {
     const char *loss_out;
     int64_t pairs, block, samples;
     int stage; /* gx_stage */
-    bool dot, yaml, markdown;
+    bool dot, yaml, markdown, measure;
     const char *csv, *step, *within, *chrome, *html;
     int64_t wait, warmup, active, repeat;
     int64_t top;

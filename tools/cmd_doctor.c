@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "ceilings_report.h"
 #include "json_out.h"
 #include "nvml.h"
 #include "session.h"
@@ -17,7 +18,8 @@ typedef struct finding {
     const char *subject;
     bool has;
     char text[TEXT_SIZE];
-    const char *todo; /* NULL where nothing is to do */
+    const char *todo;            /* NULL where nothing is to do */
+    const gx_ceilings *ceilings; /* NULL but where they were found */
 } finding;
 
 typedef struct findings {
@@ -137,6 +139,52 @@ static void look_at_devices(findings *list)
                 getenv(gx_cuda_variables[i]));
 }
 
+/* --- the ceilings of a card --- */
+
+static int chosen_gpu(const gx_args *args)
+{
+    return args->gpu >= 0 ? (int)args->gpu : 0;
+}
+
+/* Measures and keeps them. What was measured is there even when it could not be kept. */
+static gx_status measure(const gx_args *args, gx_ceilings *ceilings, bool *has,
+                         gx_error *err)
+{
+    const int gpu = chosen_gpu(args);
+    gx_device_info info;
+
+    GX_TRY(gx_device_info_get(gpu, &info, err));
+    gx_say(args, "measuring GPU %d, %s: some seconds", gpu, info.name);
+    GX_TRY(gx_ceilings_measure(gpu, ceilings, err));
+    *has = true;
+    return gx_ceilings_save(&info, NULL, ceilings, err);
+}
+
+/* Nothing is said where there is no card to have any. */
+static void look_at_ceilings(findings *list, const gx_args *args, gx_ceilings *ceilings,
+                             bool measured)
+{
+    const int gpu = chosen_gpu(args);
+    gx_device_info info;
+    gx_error err = { 0 };
+    int n = 0;
+
+    if (gx_device_count(&n, &err) != GX_OK || n == 0)
+        return;
+    bool has = measured;
+    if (!has && gx_device_info_get(gpu, &info, &err) == GX_OK)
+        has = gx_ceilings_load(&info, NULL, ceilings, &err) == GX_OK;
+    if (has)
+        add(list, "ceilings", true, NULL, "%d: measured %s", gpu, ceilings->date);
+    else
+        add(list, "ceilings", false,
+            "nothing, unless floors and rooflines are wanted: gexec doctor --measure, on "
+            "an idle card",
+            "%d: %s", gpu, err.message);
+    if (has && list->n > 0)
+        list->item[list->n - 1].ceilings = ceilings;
+}
+
 /* --- programs --- */
 
 /* True when `name` is an executable of some folder of PATH, which goes to `path`. */
@@ -179,6 +227,9 @@ static void print_findings(const findings *list, FILE *out)
         if (item->todo)
             fprintf(out, "%-25s to do: %s\n", "", item->todo);
     }
+    for (size_t i = 0; i < list->n; i++)
+        if (list->item[i].ceilings)
+            gx_ceilings_print(list->item[i].ceilings, out);
 }
 
 static gx_status write_findings(const findings *list, const char *path, gx_error *err)
@@ -195,6 +246,8 @@ static gx_status write_findings(const findings *list, const char *path, gx_error
         gx_json_bool(json, "has", item->has);
         gx_json_text(json, "text", item->text);
         gx_json_text(json, "to_do", item->todo);
+        if (item->ceilings)
+            gx_ceilings_json(json, "ceilings", item->ceilings);
         gx_json_end(json);
     }
     gx_json_end(json);
@@ -206,15 +259,23 @@ static gx_status write_findings(const findings *list, const char *path, gx_error
 int gx_cmd_doctor(const gx_args *args)
 {
     static findings list; /* too large for the stack */
+    gx_ceilings ceilings;
+    gx_error unkept = { 0 };
     gx_error err = { 0 };
+    bool measured = false;
 
+    if (args->measure && measure(args, &ceilings, &measured, &unkept) != GX_OK &&
+        !measured)
+        return gx_say_error(args, &unkept);
+    list.n = 0;
     look_at_build(&list);
     look_at_driver(&list);
     look_at_devices(&list);
+    look_at_ceilings(&list, args, &ceilings, measured);
     look_at_programs(&list);
     if (!args->json || strcmp(args->json, "-") != 0)
         print_findings(&list, stdout);
     if (args->json && write_findings(&list, args->json, &err) != GX_OK)
         return gx_say_error(args, &err);
-    return GX_EXIT_OK;
+    return unkept.status != GX_OK ? gx_say_error(args, &unkept) : GX_EXIT_OK;
 }

@@ -68,8 +68,10 @@ static const gx_command commands[] = {
     { "ops", "[OP]", "The catalogue of ops, or one of them", "", "gexec ops gemm",
       GX_CMD_OPS, gx_cmd_ops },
     { "doctor", "", "What this machine has and lacks for gexec",
-      "Always exits with 0: a model runs on the CPU in any case.\n", "gexec doctor",
-      GX_CMD_DOCTOR, gx_cmd_doctor },
+      "Exits with 0 whatever it finds: a model runs on the CPU in any case. --measure\n"
+      "finds out what the GPU can do at best (products, copies, launches), which needs\n"
+      "one; what it found is kept for the card, and shown from then on.\n",
+      "gexec doctor --measure", GX_CMD_DOCTOR, gx_cmd_doctor },
     { "init", "[DIR]",
       "Writes a model to start from, with data, into DIR (default: here)",
       "The model learns to tell three interleaved spirals apart. No file that exists is\n"

@@ -54,9 +54,12 @@ typedef enum gx_bound {
 GX_API gx_status gx_ceilings_measure(int device, gx_ceilings *ceilings,
                                      gx_error *err) GX_MUST_CHECK;
 /* What was measured and kept for this card, driver and toolkit; `folder` NULL: the user's
- * cache folder. GX_ERR_STATE where nothing was kept: the message says how to measure. */
+ * cache folder. GX_ERR_STATE where nothing was kept, GX_ERR_DATA where what lies there is
+ * not whole, of another format or of another card, driver, toolkit or version of gexec:
+ * the message says how to measure. */
 GX_API gx_status gx_ceilings_load(const gx_device_info *info, const char *folder,
                                   gx_ceilings *ceilings, gx_error *err) GX_MUST_CHECK;
+/* Replaces what was kept. GX_ERR_ARGUMENT for ceilings of another card. */
 GX_API gx_status gx_ceilings_save(const gx_device_info *info, const char *folder,
                                   const gx_ceilings *ceilings,
                                   gx_error *err) GX_MUST_CHECK;
@@ -70,6 +73,7 @@ GX_API double gx_ceilings_copy_rate(const gx_ceilings *ceilings, double bytes);
 GX_API double gx_ceilings_floor(const gx_ceilings *ceilings, gx_rate rate, double flops,
                                 double bytes, gx_bound *bound);
 GX_API const char *gx_bound_name(gx_bound bound); /* "compute", ... */
+GX_API const char *gx_rate_name(gx_rate rate);    /* "f32", "tf32", "bf16", "f16" */
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,16 @@ for visible in '' -1 99; do
     run 0 doctor
     out '^lacks +GPU'
     out 'to do: '
+    ! grep -q ceilings "$work/out" || fail "speaks of ceilings where there is no GPU"
+    for gpu in '' '--gpu 0' '--gpu 3'; do
+        run 3 doctor --measure $gpu --json "$work/doctor.json"
+        out_is_empty
+        err '^gexec doctor: .'
+        err '^  to do: see what this machine has'
+    done
+    [ ! -e "$work/doctor.json" ] || fail "doctor wrote a result without a GPU"
 done
+[ -z "$(find "$work/cache" -name '*ceilings*' 2>/dev/null)" ] || fail "ceilings were kept without a GPU"
 run 3 compare "$examples/mnist_mlp.yaml" --device cpu
 err 'needs a GPU'
 finish

@@ -1,7 +1,7 @@
 /* What `gexec profile` found: an untraced timing and a trace of each mode. Every report
  * prints from this alone. */
-#ifndef GX_PROFILE_H
-#define GX_PROFILE_H
+#ifndef GX_REPORT_H
+#define GX_REPORT_H
 
 #include <stdio.h>
 

@@ -1,0 +1,167 @@
+/* What a card's nodes, replays and launches cost by themselves. */
+#include <math.h>
+
+#include "capture.h"
+#include "ceilings_kernels.h"
+#include "ceilings_parts.h"
+#include "empty.h"
+#include "exec_model.h"
+#include "launch.h"
+
+enum {
+    /* The cost of a node is the slope between the last two lengths. That of a step is
+     * what the first takes beyond its nodes: it runs for long enough that the host stays
+     * ahead, and is short enough for the step to show. */
+    STEP_NODES = 16,
+    SHORT_NODES = 64,
+    LONG_NODES = 512,
+
+    REPEATS = 9, /* blocks, of which the median counts */
+    MOST_REPLAYS = 200,
+    LAUNCHES = 256, /* eager ones of a block: fewer than a stream takes in advance */
+    HOST_REPLAYS = 100
+};
+
+static const double block_s = 4e-3;
+
+/* --- chains --- */
+
+typedef struct gx_link_chain {
+    gx_device *device;
+    int n_nodes;
+    bool programmatic;
+} gx_link_chain;
+
+static gx_status launch_links(const gx_link_chain *chain, gx_error *err)
+{
+    gx_ctx ctx = gx_device_ctx(chain->device, 0);
+    const void *kernel = chain->programmatic ? gx_overlap_kernel() : gx_empty_kernel();
+    const dim3 one = { 1, 1, 1 };
+    void *no_arguments[1] = { NULL };
+
+    ctx.programmatic = chain->programmatic;
+    for (int i = 0; i < chain->n_nodes; i++)
+        GX_TRY(gx_launch(&ctx, "empty", kernel, one, one, 0, no_arguments, err));
+    return GX_OK;
+}
+
+static gx_status record_links(void *user, gx_error *err)
+{
+    return launch_links(user, err);
+}
+
+static gx_status time_replays(const gx_ceilings_bench *bench, void *graph_exec, int n,
+                              double *seconds, gx_error *err)
+{
+    GX_TRY(gx_stopwatch_start(&bench->watch, bench->device, err));
+    for (int i = 0; i < n; i++)
+        GX_TRY(gx_graph_submit(bench->device, graph_exec, err));
+    return gx_stopwatch_stop(&bench->watch, bench->device, seconds, err);
+}
+
+/* Median seconds of one replay, back to back. */
+static gx_status time_graph(const gx_ceilings_bench *bench, void *graph_exec,
+                            double *seconds, gx_error *err)
+{
+    double block[REPEATS];
+    double once;
+    int n = MOST_REPLAYS;
+
+    GX_TRY(time_replays(bench, graph_exec, 2, &once, err));
+    GX_TRY(time_replays(bench, graph_exec, 2, &once, err));
+    once /= 2;
+    if (once * n > block_s)
+        n = (int)fmax(1, block_s / once);
+    for (int i = 0; i < REPEATS; i++)
+        GX_TRY(time_replays(bench, graph_exec, n, &block[i], err));
+    *seconds = gx_median(block, REPEATS) / n;
+    return GX_OK;
+}
+
+/* -1 where the edges of the graph are not those that were asked for. */
+static gx_status time_chain(const gx_ceilings_bench *bench, int n_nodes,
+                            bool programmatic, double *seconds, gx_error *err)
+{
+    gx_link_chain chain = { bench->device, n_nodes, programmatic };
+    gx_graph_cost cost;
+    void *graph = NULL;
+    void *graph_exec = NULL;
+    int64_t n_edges = 0;
+
+    *seconds = -1;
+    gx_status st = gx_record(bench->device, record_links, &chain, &graph, err);
+    if (st == GX_OK)
+        st = gx_graph_programmatic_edges(graph, &n_edges, err);
+    if (st == GX_OK && n_edges == (programmatic ? n_nodes - 1 : 0)) {
+        st = gx_graph_start(bench->device, graph, &graph_exec, &cost, err);
+        if (st == GX_OK)
+            st = time_graph(bench, graph_exec, seconds, err);
+    }
+    gx_graph_end(graph, graph_exec);
+    return st;
+}
+
+/* A figure that cannot be is n/a. */
+static double plausible(double seconds)
+{
+    return isfinite(seconds) && seconds > 0 ? seconds : -1;
+}
+
+static gx_status measure_node(const gx_ceilings_bench *bench, bool programmatic,
+                              double *node_s, gx_error *err)
+{
+    double few, many;
+
+    GX_TRY(time_chain(bench, SHORT_NODES, programmatic, &few, err));
+    GX_TRY(time_chain(bench, LONG_NODES, programmatic, &many, err));
+    *node_s =
+        few > 0 && many > 0 ? plausible((many - few) / (LONG_NODES - SHORT_NODES)) : -1;
+    return GX_OK;
+}
+
+static gx_status measure_step(const gx_ceilings_bench *bench, double node_s,
+                              double *step_s, gx_error *err)
+{
+    double seconds;
+
+    GX_TRY(time_chain(bench, STEP_NODES, false, &seconds, err));
+    *step_s = node_s > 0 && seconds > 0 ? plausible(seconds - STEP_NODES * node_s) : -1;
+    return GX_OK;
+}
+
+/* --- the host --- */
+
+static gx_status measure_launch(const gx_ceilings_bench *bench, double *launch_s,
+                                gx_error *err)
+{
+    const gx_link_chain chain = { bench->device, LAUNCHES, false };
+    double block[REPEATS];
+
+    for (int i = -1; i < REPEATS; i++) {
+        GX_TRY(gx_device_sync(bench->device, err));
+        const double begin = gx_exec_clock();
+
+        GX_TRY(launch_links(&chain, err));
+        block[i < 0 ? 0 : i] = gx_exec_clock() - begin;
+    }
+    *launch_s = plausible(gx_median(block, REPEATS) / LAUNCHES);
+    return gx_device_sync(bench->device, err);
+}
+
+gx_status gx_ceilings_latencies(const gx_ceilings_bench *bench, gx_ceilings *ceilings,
+                                gx_error *err)
+{
+    const bool has_programmatic = bench->device->cc >= 90;
+    double host_s = -1;
+
+    GX_TRY(gx_load_kernel(gx_empty_kernel(), 0, "empty", err));
+    GX_TRY(gx_load_kernel(gx_overlap_kernel(), 0, "empty", err));
+    GX_TRY(measure_node(bench, false, &ceilings->node_s, err));
+    if (has_programmatic)
+        GX_TRY(measure_node(bench, true, &ceilings->programmatic_node_s, err));
+    GX_TRY(measure_step(bench, ceilings->node_s, &ceilings->step_s, err));
+    GX_TRY(measure_launch(bench, &ceilings->launch_s, err));
+    GX_TRY(gx_empty_graph_host(bench->device->ordinal, 1, HOST_REPLAYS, &host_s, err));
+    ceilings->graph_host_s = plausible(host_s);
+    return GX_OK;
+}
