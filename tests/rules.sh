@@ -80,12 +80,11 @@ only 'ops/launch[^/]*\.c' "${word}cudaLaunch[A-Za-z]*Kernel[A-Za-z]* *\(|<<<" \
 only 'tools/.*' "${word}(printf|puts|putchar|perror|exit|_exit|abort|stdout|stderr)($|[^A-Za-z0-9_])" \
     "the library does not print, exit or abort"
 
-# A file is named without its folder in an #include, so its name stands for itself; public
-# headers are named with theirs.
+# A file is named without its folder in an #include, so its name stands for itself.
 rules=$((rules + 1))
 while IFS= read -r name; do
     complain "more than one file is named $name"
-done < <(find graphs ops executor tools tests \
+done < <(find include graphs ops executor tools tests \
     \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) -print | sed 's:.*/::' | sort | uniq -d)
 
 # Symbols of ours start with gx_. Names with two underscores are the compiler's, and those

@@ -2,7 +2,7 @@
 #ifndef GX_PROFILE_PARTS_H
 #define GX_PROFILE_PARTS_H
 
-#include "profile.h"
+#include "report.h"
 
 /* Median, p5 and p95 of whole nanoseconds; -1 where there are none. */
 gx_status gx_profile_summary(const int64_t *ns, size_t n, gx_summary *summary,

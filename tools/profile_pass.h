@@ -3,7 +3,7 @@
 #ifndef GX_PROFILE_PASS_H
 #define GX_PROFILE_PASS_H
 
-#include "profile.h"
+#include "report.h"
 
 /* With this first word the program is such a process. It is no command:
  * gexec WORD MODE FOLDER RECORDS COMMAND FLAGS... */
