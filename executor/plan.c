@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "builder.h"
 #include "select.h"
 
 double gx_plan_clock(void)
@@ -186,13 +187,51 @@ size_t gx_plan_unit_count(const gx_plan *plan)
     return plan->n_units;
 }
 
+static double value_bytes(const gx_value *value)
+{
+    double bytes = (double)gx_dtype_bytes(value->dtype);
+
+    for (int d = 0; d < value->rank; d++)
+        bytes *= (double)value->dim[d];
+    return bytes;
+}
+
+/* What a unit's nodes move of a value: written once, read once by each that reads it. */
+static double bytes_inside(const gx_plan *plan, const gx_unit *unit, int32_t value)
+{
+    double bytes = 0;
+
+    for (int32_t i = 0; i < unit->n_nodes; i++) {
+        const gx_node *node = &plan->graph->nodes[unit->first_node + i];
+
+        for (int arg = 0; arg < gx_n_args(node->op); arg++)
+            if (node->arg[arg] == value)
+                bytes += value_bytes(&plan->graph->values[value]);
+    }
+    return bytes;
+}
+
+static void add_work(const gx_plan *plan, const gx_unit *unit, gx_unit_info *info)
+{
+    for (int32_t i = 0; i < unit->n_nodes; i++) {
+        const int32_t at = unit->first_node + i;
+        const gx_node_info node = gx_graph_node(plan->graph, (size_t)at);
+
+        info->flops += node.flops;
+        info->bytes += node.bytes;
+        for (int arg = 0; unit->elided && arg < GX_MAX_ARGS; arg++)
+            if (unit->elided[i * GX_MAX_ARGS + arg])
+                info->bytes -= bytes_inside(plan, unit, plan->graph->nodes[at].arg[arg]);
+    }
+}
+
 gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
 {
     if (i >= plan->n_units)
         return (gx_unit_info){ .measured_us = -1 };
     const gx_unit *unit = &plan->units[i];
 
-    return (gx_unit_info){
+    gx_unit_info info = {
         .first_node = (size_t)unit->first_node,
         .n_nodes = (size_t)unit->n_nodes,
         .alternative = unit->alternative ? unit->alternative->name : "reference",
@@ -201,7 +240,11 @@ gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
         .measured_us = unit->us,
         .workspace_bytes = unit->workspace_bytes,
         .n_rejected = unit->n_rejected,
+        .waits = unit->waits,
+        .n_waits = (size_t)unit->n_waits,
     };
+    add_work(plan, unit, &info);
+    return info;
 }
 
 gx_rejected_info gx_plan_rejected(const gx_plan *plan, size_t unit, size_t i)

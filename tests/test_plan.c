@@ -147,6 +147,23 @@ static void the_fastest_way_through_all_nodes_is_taken(void **state)
     test_graph_free(t);
 }
 
+static void a_unit_moves_what_leaves_it(void **state)
+{
+    test_graph *t = program();
+    prices p = usual;
+    gx_selector s = selector_of(t, &p);
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_select(&s, &t->plan, &err), &err);
+    /* 400 bytes in and 400 out; the 400 between are neither written nor read. */
+    assert_int_equal(gx_plan_unit(&t->plan, 0).n_nodes, 2);
+    assert_true(gx_plan_unit(&t->plan, 0).bytes == 800);
+    /* Three tensors read and written in place, and three that are read. */
+    assert_true(gx_plan_unit(&t->plan, 2).bytes == 3 * (2 * 400 + 400));
+    test_graph_free(t);
+}
+
 static void parts_win_where_they_are_faster(void **state)
 {
     test_graph *t = program();
@@ -444,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_way_through_all_nodes_is_taken),
+        cmocka_unit_test(a_unit_moves_what_leaves_it),
         cmocka_unit_test(parts_win_where_they_are_faster),
         cmocka_unit_test(a_longer_group_may_beat_two_good_parts),
         cmocka_unit_test(equal_sites_are_measured_once),

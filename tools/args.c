@@ -20,6 +20,9 @@ static const gx_args defaults = {
     .block = -1,
     .samples = 4,
     .top = 15,
+    .warmup = 3,
+    .active = 10,
+    .repeat = 1,
 };
 
 static const char *command_name(const gx_args *args)
@@ -73,6 +76,7 @@ int gx_say_error(const gx_args *args, const gx_error *err)
     case GX_ERR_NO_DEVICE:
         if (args->command && args->command->run != gx_cmd_compare &&
             args->command->run != gx_cmd_doctor &&
+            args->command->run != gx_cmd_profile &&
             args->command->run != gx_cmd_sweep) {
             fputs(
                 "  to do: use --device cpu, or see what is missing with `gexec doctor`\n",
@@ -398,6 +402,8 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
     bool flags_end = false;
 
     *args = defaults;
+    args->argc = argc;
+    args->argv = argv;
     if (argc < 2) {
         gx_help_print(stderr);
         return false;

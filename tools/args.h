@@ -43,6 +43,8 @@ typedef struct gx_command gx_command;
 /* Numbers that were not given are -1. Everything lives until gx_args_free. */
 typedef struct gx_args {
     const gx_command *command;
+    int argc; /* as main() got them */
+    char **argv;
     const char **names; /* what stands beside the flags: MODEL, DIR, OP */
     size_t n_names;
     char **text; /* copies that "name=value" was cut in */
@@ -65,7 +67,8 @@ typedef struct gx_args {
     int64_t pairs, block, samples;
     int stage; /* gx_stage */
     bool dot, yaml, markdown, measure;
-    const char *csv, *svg, *step, *within, *costs;
+    const char *csv, *svg, *step, *within, *costs, *chrome, *html;
+    int64_t wait, warmup, active, repeat;
     int64_t top;
 } gx_args;
 
@@ -113,6 +116,7 @@ int gx_cmd_compare(const gx_args *args);
 int gx_cmd_check(const gx_args *args);
 int gx_cmd_plan(const gx_args *args);
 int gx_cmd_sweep(const gx_args *args);
+int gx_cmd_profile(const gx_args *args);
 int gx_cmd_nsys(const gx_args *args);
 int gx_cmd_ops(const gx_args *args);
 int gx_cmd_doctor(const gx_args *args);

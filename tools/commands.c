@@ -57,6 +57,20 @@ static const gx_command commands[] = {
       "The stages of a model: ops, chosen kernels, memory, FLOPs and bytes", "",
       "gexec plan graphs/examples/deep_narrow.yaml --stage selection", GX_CMD_PLAN,
       gx_cmd_plan },
+    { "profile", "MODEL",
+      "Where the time of a step goes, eagerly and as a graph, on a GPU: gaps, ops, "
+      "floors",
+      "First the model is timed untraced, as `compare` does. Then eager launches and "
+      "the\n"
+      "graph are traced, each in a process of its own with the same plan: a cycle is "
+      "--wait\n"
+      "steps, --warmup steps and --active steps, of which only the last are recorded.\n"
+      "Without the CUPTI library, or where it is held by another tool or not permitted, "
+      "the\n"
+      "timing is reported alone and the exit status is 3.\n",
+      "gexec profile graphs/examples/mnist_mlp.yaml --html profile.html --chrome "
+      "trace.json",
+      GX_CMD_PROFILE, gx_cmd_profile },
     { "nsys", "A [B]",
       "Gaps, launches and ops of any program's Nsight Systems or PyTorch trace",
       "Reads SQLite exports of Nsight Systems (nsys export --type=sqlite), its reports\n"

@@ -45,6 +45,7 @@ typedef struct gx_compare {
     gx_series sm_mhz, memory_mhz;
     uint64_t throttle;
     bool interrupted;
+    gx_exec_stats stats; /* of the graph's exec, when all was measured */
 } gx_compare;
 
 /* Loads the model for `device` and makes its state; then makes the three ways, compares
@@ -57,13 +58,21 @@ gx_status gx_compare_run(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
 gx_status gx_compare_measure(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
 /* Runs steps both ways from one state and compares every output, parameter and state. */
 gx_status gx_compare_bits(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
+/* Gives back what lies on the device: execs, snapshot, state. The figures stay. */
+void gx_compare_release(gx_compare *compare);
 void gx_compare_free(gx_compare *compare);
 
 /* Steps until the graph has paid for itself; < 0: never. */
 double gx_compare_pays_after(const gx_compare *compare);
 void gx_compare_print(const gx_compare *compare, FILE *out);
+/* Parts of it: what building cost, the bits, the machine. */
+void gx_compare_print_costs(const gx_compare *compare, FILE *out);
+void gx_compare_print_bits(const gx_compare *compare, FILE *out);
+void gx_compare_print_environment(const gx_compare *compare, FILE *out);
 gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err) GX_MUST_CHECK;
 
+/* The members of that JSON, into the object that is open. */
+void gx_compare_put(gx_json *json, const gx_compare *compare);
 /* Parts of that JSON: a series as figures and raw values, the ways, the bits. */
 void gx_compare_put_series(gx_json *json, const char *key, const gx_series *series);
 void gx_compare_put_ways(gx_json *json, const gx_way_times *ways,

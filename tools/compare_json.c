@@ -41,7 +41,7 @@ static void put_costs(gx_json *json, const gx_compare *compare)
 {
     const gx_session *const session = &compare->session;
     const gx_plan_info plan = gx_plan_info_get(session->plan[GX_PROGRAM_TRAIN]);
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
     double parse_s, check_s;
 
     gx_graph_times(session->graph[GX_PROGRAM_TRAIN], &parse_s, &check_s);
@@ -112,9 +112,8 @@ static void put_header(gx_json *json, const gx_compare *compare)
 {
     const gx_session *const session = &compare->session;
     const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
 
-    gx_json_text(json, "command", "compare");
     gx_json_text(json, "model", gx_graph_name(graph));
     gx_json_text(json, "file", session->args->names[0]);
     gx_json_text(json, "precision", gx_graph_precision(graph));
@@ -125,13 +124,10 @@ static void put_header(gx_json *json, const gx_compare *compare)
     gx_json_bool(json, "interrupted", compare->interrupted);
 }
 
-gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err)
+void gx_compare_put(gx_json *json, const gx_compare *compare)
 {
     const gx_session *const session = &compare->session;
-    gx_json *json = gx_json_create();
-    gx_status st;
 
-    gx_json_object(json, NULL);
     put_header(json, compare);
     gx_json_environment(json, "environment", session);
     put_plan(json, compare);
@@ -146,8 +142,18 @@ gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err)
     put_costs(json, compare);
     gx_compare_put_bits(json, &compare->difference, compare->bits_steps,
                         compare->n_compared);
+}
+
+gx_status gx_compare_write_json(const gx_compare *compare, gx_error *err)
+{
+    gx_json *json = gx_json_create();
+    gx_status st;
+
+    gx_json_object(json, NULL);
+    gx_json_text(json, "command", "compare");
+    gx_compare_put(json, compare);
     gx_json_end(json);
-    st = gx_json_write(json, session->args->json, err);
+    st = gx_json_write(json, compare->session.args->json, err);
     gx_json_free(json);
     return st;
 }

@@ -174,12 +174,13 @@ gx_status gx_compare_measure(gx_compare *compare, gx_error *err)
     }
     gx_measured_end();
     compare->interrupted = gx_interrupted();
+    compare->stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
     return st;
 }
 
 double gx_compare_pays_after(const gx_compare *compare)
 {
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
     const gx_summary eager = gx_series_summary(&compare->way[GX_WAY_EAGER].steady);
     const gx_summary graph = gx_series_summary(&compare->way[GX_WAY_GRAPH].steady);
 
@@ -187,6 +188,25 @@ double gx_compare_pays_after(const gx_compare *compare)
         return -1;
     return ceil((stats.capture_s + stats.instantiate_s + stats.upload_s) /
                 (eager.median - graph.median));
+}
+
+void gx_compare_release(gx_compare *compare)
+{
+    gx_session *const session = &compare->session;
+
+    gx_snapshot_free(compare->start);
+    compare->start = NULL;
+    gx_exec_free(compare->unfused_exec);
+    compare->unfused_exec = NULL;
+    for (int i = 0; i < GX_N_WAYS; i++)
+        compare->way[i].exec = NULL;
+    for (int i = 0; i < GX_N_PROGRAMS; i++)
+        for (int k = 0; k < 2; k++) {
+            gx_exec_free(session->exec[i][k]);
+            session->exec[i][k] = NULL;
+        }
+    gx_state_free(session->state);
+    session->state = NULL;
 }
 
 void gx_compare_free(gx_compare *compare)

@@ -130,7 +130,7 @@ static void print_ratio(const char *name, const gx_series *series, FILE *out)
 
 static void print_replay(const gx_compare *compare, FILE *out)
 {
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
     const gx_summary host = gx_series_summary(&compare->way[GX_WAY_GRAPH].host);
 
     fprintf(out, "  %-28s ", "replay / empty kernels, host");
@@ -142,11 +142,11 @@ static void print_replay(const gx_compare *compare, FILE *out)
         fputs("n/a\n", out);
 }
 
-static void print_ledger(const gx_compare *compare, FILE *out)
+void gx_compare_print_costs(const gx_compare *compare, FILE *out)
 {
     const gx_session *const session = &compare->session;
     const gx_plan_info plan = gx_plan_info_get(session->plan[GX_PROGRAM_TRAIN]);
-    const gx_exec_stats stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
+    const gx_exec_stats stats = compare->stats;
     const gx_summary steady = gx_series_summary(&compare->way[GX_WAY_GRAPH].steady);
     gx_text_table *table = gx_text_table_create("lr");
     double parse_s, check_s;
@@ -178,7 +178,7 @@ static void print_ledger(const gx_compare *compare, FILE *out)
     gx_text_table_free(table);
 }
 
-static void print_environment(const gx_compare *compare, FILE *out)
+void gx_compare_print_environment(const gx_compare *compare, FILE *out)
 {
     const gx_session *const session = &compare->session;
     const gx_device_info *const info = &session->device_info;
@@ -211,7 +211,7 @@ static void print_environment(const gx_compare *compare, FILE *out)
             plan.programmatic ? ", programmatic edges" : "");
 }
 
-static void print_bits(const gx_compare *compare, FILE *out)
+void gx_compare_print_bits(const gx_compare *compare, FILE *out)
 {
     const gx_difference *const difference = &compare->difference;
 
@@ -249,8 +249,8 @@ void gx_compare_print(const gx_compare *compare, FILE *out)
     else
         fprintf(out, "  %-28s %s\n", "pays back after",
                 compare->ratio.n ? "never" : "n/a");
-    print_bits(compare, out);
-    print_ledger(compare, out);
+    gx_compare_print_bits(compare, out);
+    gx_compare_print_costs(compare, out);
     fputc('\n', out);
-    print_environment(compare, out);
+    gx_compare_print_environment(compare, out);
 }

@@ -140,12 +140,16 @@ static size_t collect(const gx_args *args, destination *list)
         list[n++] = (destination){ .flag = "--csv ", .path = args->csv };
     if (args->svg && strcmp(args->svg, "-") != 0)
         list[n++] = (destination){ .flag = "--svg ", .path = args->svg };
+    if (args->chrome && strcmp(args->chrome, "-") != 0)
+        list[n++] = (destination){ .flag = "--chrome ", .path = args->chrome };
+    if (args->html && strcmp(args->html, "-") != 0)
+        list[n++] = (destination){ .flag = "--html ", .path = args->html };
     return n;
 }
 
 bool gx_destinations_check(const gx_args *args)
 {
-    destination *const list = calloc(args->outs.n + 4, sizeof *list);
+    destination *const list = calloc(args->outs.n + 6, sizeof *list);
     bool fits = true;
     size_t n;
 

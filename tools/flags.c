@@ -2,8 +2,10 @@
 #include "flags.h"
 
 enum {
-    MODEL = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK | GX_CMD_PLAN | GX_CMD_SWEEP,
-    STEPS = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK | GX_CMD_SWEEP,
+    MODEL = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK | GX_CMD_PLAN | GX_CMD_SWEEP |
+            GX_CMD_PROFILE,
+    TIMED = GX_CMD_COMPARE | GX_CMD_SWEEP | GX_CMD_PROFILE,
+    STEPS = GX_CMD_RUN | GX_CMD_CHECK | TIMED,
     ANY = MODEL | GX_CMD_OPS | GX_CMD_DOCTOR | GX_CMD_INIT | GX_CMD_NSYS
 };
 
@@ -49,9 +51,9 @@ static const gx_flag flags[] = {
     { "--blocks", NULL, NULL, SWITCH(blocks), NO_RANGE, GX_CMD_RUN,
       "serve: read `time N`, `losses N`, `reset`, `quit` from stdin" },
     { "--pairs", NULL, "N", GX_FLAG_NUMBER, AT(pairs), 3, 100000, NULL,
-      GX_CMD_COMPARE | GX_CMD_SWEEP, "paired blocks (default 25)" },
-    { "--block", NULL, "N", GX_FLAG_NUMBER, AT(block), 1, 1000000, NULL,
-      GX_CMD_COMPARE | GX_CMD_SWEEP, "steps of a block (default: about 10 ms of them)" },
+      TIMED, "paired blocks (default 25)" },
+    { "--block", NULL, "N", GX_FLAG_NUMBER, AT(block), 1, 1000000, NULL, TIMED,
+      "steps of a block (default: about 10 ms of them)" },
     { "--samples", NULL, "N", GX_FLAG_NUMBER, AT(samples), 0, 1000000, NULL, GX_CMD_CHECK,
       "elements a parameter to difference (default 4)" },
     { "--stage", NULL, "STAGE", GX_FLAG_CHOICE, AT(stage), 0, 0, stages, GX_CMD_PLAN,
@@ -82,11 +84,23 @@ static const gx_flag flags[] = {
       "count only what is launched inside ranges of this name; -: everything" },
     { "--costs", NULL, "FILE", GX_FLAG_STRING, AT(costs), NO_RANGE, GX_CMD_NSYS,
       "what a graph costs on that card, for what graphs would buy" },
-    { "--top", NULL, "N", GX_FLAG_NUMBER, AT(top), 1, 1000000, NULL, GX_CMD_NSYS,
-      "rows of the tables of ops and ranges (default 15)" },
+    { "--wait", NULL, "N", GX_FLAG_NUMBER, AT(wait), 0, 1000000, NULL, GX_CMD_PROFILE,
+      "steps of a cycle before the tracing tool warms up (default 0)" },
+    { "--warmup", NULL, "N", GX_FLAG_NUMBER, AT(warmup), 0, 1000000, NULL, GX_CMD_PROFILE,
+      "steps of a cycle that run and are not recorded (default 3)" },
+    { "--active", NULL, "N", GX_FLAG_NUMBER, AT(active), 1, 1000000, NULL, GX_CMD_PROFILE,
+      "steps of a cycle that are recorded (default 10)" },
+    { "--repeat", NULL, "N", GX_FLAG_NUMBER, AT(repeat), 1, 10000, NULL, GX_CMD_PROFILE,
+      "cycles (default 1)" },
+    { "--chrome", NULL, "FILE", GX_FLAG_STRING, AT(chrome), NO_RANGE, GX_CMD_PROFILE,
+      "trace for ui.perfetto.dev; -: standard output, alone" },
+    { "--html", NULL, "FILE", GX_FLAG_STRING, AT(html), NO_RANGE, GX_CMD_PROFILE,
+      "report as one page; -: standard output, alone" },
+    { "--top", NULL, "N", GX_FLAG_NUMBER, AT(top), 1, 1000000, NULL,
+      GX_CMD_NSYS | GX_CMD_PROFILE, "rows of a table (default 15)" },
     { "--csv", NULL, "FILE", GX_FLAG_STRING, AT(csv), NO_RANGE,
-      GX_CMD_NSYS | GX_CMD_SWEEP,
-      "nsys: every gap as CSV; sweep: a row a size; -: standard output, alone" },
+      GX_CMD_NSYS | GX_CMD_SWEEP | GX_CMD_PROFILE,
+      "every gap, a row a size, or the ops; -: standard output, alone" },
     { "--svg", NULL, "FILE", GX_FLAG_STRING, AT(svg), NO_RANGE, GX_CMD_SWEEP,
       "picture of the time by size; -: standard output, alone" },
     { "--measure", NULL, NULL, SWITCH(measure), NO_RANGE, GX_CMD_DOCTOR,

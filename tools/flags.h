@@ -14,7 +14,8 @@ enum {
     GX_CMD_DOCTOR = 32,
     GX_CMD_INIT = 64,
     GX_CMD_NSYS = 128,
-    GX_CMD_SWEEP = 256
+    GX_CMD_SWEEP = 256,
+    GX_CMD_PROFILE = 512
 };
 
 typedef enum gx_flag_kind {

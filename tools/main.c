@@ -1,14 +1,18 @@
 /* The program: finds the command and runs it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "args.h"
 #include "destinations.h"
+#include "profile_pass.h"
 
 int main(int argc, char **argv)
 {
     gx_args args;
     int exit_status = GX_EXIT_USAGE;
 
+    if (argc > 1 && strcmp(argv[1], GX_TRACED_PASS) == 0)
+        return gx_pass_main(argc, argv);
     if (!gx_args_parse(&args, argc, argv))
         goto done;
     exit_status = GX_EXIT_OK;

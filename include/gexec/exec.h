@@ -132,6 +132,10 @@ typedef struct gx_unit_info {
     double measured_us; /* < 0: not measured */
     size_t workspace_bytes;
     size_t n_rejected;
+    double flops;
+    double bytes;         /* of its nodes, without values that never leave it */
+    const int32_t *waits; /* units of the other lane that end before it begins */
+    size_t n_waits;
 } gx_unit_info;
 typedef struct gx_rejected_info {
     const char *alternative;

@@ -12,7 +12,7 @@ out '^usage: gexec COMMAND'
 run 0 --version
 out '^gexec [0-9]+\.[0-9]+\.[0-9]+$'
 
-for command in run compare sweep check plan nsys ops doctor init; do
+for command in run compare sweep check plan profile nsys ops doctor init; do
     run 0 $command --help
     err_is_empty
     out "^usage: gexec $command"
