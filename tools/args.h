@@ -65,7 +65,7 @@ typedef struct gx_args {
     int64_t pairs, block, samples;
     int stage; /* gx_stage */
     bool dot, yaml, markdown;
-    const char *csv, *step, *within;
+    const char *csv, *chrome, *html, *step, *within;
     int64_t top;
 } gx_args;
 
