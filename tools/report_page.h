@@ -37,7 +37,7 @@ gx_status gx_report_put_side(gx_json *json, const gx_report *report,
                              size_t side, gx_error *err) GX_MUST_CHECK;
 /* "profile": {...} */
 void gx_report_put_profile(gx_json *json, const gx_profile *profile);
-/* "verdict": the sentences above everything. */
+/* "verdict": [...], the sentence above everything, then one a side. */
 void gx_report_put_verdict(gx_json *json, const gx_report *report);
 
 #endif

@@ -66,10 +66,10 @@ static void say_idle(sentences *to, const gx_trace_figures *figures, const char 
         if (ns[c] > ns[most])
             most = c;
     if (figures->n_devices == 0) {
-        say(to, " %s shows no work of a GPU.", name);
+        say(to, "%s shows no work of a GPU.", name);
         return;
     }
-    say(to, " In %s the GPU is busy for %s of %s (%.1f%%)", name,
+    say(to, "In %s the GPU is busy for %s of %s (%.1f%%)", name,
         ns_words(&busy_words, busy), ns_words(&span_words, span), percent(busy, span));
     if (idle > 0)
         say(to, "; %.1f%% of its idle time %s", percent(ns[most], idle), why[most]);
@@ -106,17 +106,48 @@ static void say_times(sentences *to, const gx_compare *compare)
         say(to, "; it never pays back.");
 }
 
+static gx_words launches_of(const gx_report_side *side)
+{
+    const gx_trace_share *const calls = side->figures->calls;
+    size_t n;
+
+    gx_trace_calls(side->trace, &n);
+    return gx_words_count(n ? calls[GX_TRACE_CALL_KERNEL].n + calls[GX_TRACE_CALL_GRAPH].n
+                            : -1);
+}
+
+static void say_change(sentences *to, const gx_report *report)
+{
+    int64_t busy[2] = { 0 }, idle[2] = { 0 };
+    gx_words words[4];
+
+    for (size_t i = 0; i < 2; i++)
+        for (size_t d = 0; d < report->side[i].figures->n_devices; d++) {
+            busy[i] += report->side[i].figures->device[d].busy;
+            idle[i] += report->side[i].figures->device[d].idle;
+        }
+    say(to,
+        "%s launches became %s, idle time went from %s to %s, busy time from %s to %s.",
+        launches_of(&report->side[0]).text, launches_of(&report->side[1]).text,
+        ns_words(&words[0], idle[0]), ns_words(&words[1], idle[1]),
+        ns_words(&words[2], busy[0]), ns_words(&words[3], busy[1]));
+}
+
 void gx_report_put_verdict(gx_json *json, const gx_report *report)
 {
     sentences to = { .n = 0 };
 
+    gx_json_array(json, "verdict");
     if (report->profile)
         say_times(&to, &report->profile->timing);
+    else if (report->n_sides == 2)
+        say_change(&to, report);
+    if (to.n)
+        gx_json_text(json, NULL, to.text);
     for (size_t i = 0; i < report->n_sides; i++) {
-        char name[96];
-
-        snprintf(name, sizeof name, "%.80s", report->side[i].title);
-        say_idle(&to, report->side[i].figures, name);
+        to.n = 0;
+        say_idle(&to, report->side[i].figures, report->side[i].title);
+        gx_json_text(json, NULL, to.text);
     }
-    gx_json_text(json, "verdict", to.text[0] == ' ' ? to.text + 1 : to.text);
+    gx_json_end(json);
 }

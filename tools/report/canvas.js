@@ -17,7 +17,8 @@ function text(words, x, y, colour, options = {}) {
 
 // "12.9 µs" at a tick, with the decimals that tell neighbours apart.
 function tickLabel(t, step) {
-  const [size, unit] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+  const most = Math.max(Math.abs(view.from), Math.abs(view.to));
+  const [size, unit] = most >= 2e9 ? [1e9, "s"] : most >= 2e6 ? [1e6, "ms"] : most >= 2e3 ? [1e3, "µs"] : [1, "ns"];
   const places = Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9));
   return (t / size).toFixed(places).replace(/^-(0(\.0*)?)$/, "$1") + "\u202f" + unit;
 }
@@ -71,9 +72,9 @@ function drawColumn(column, visit) {
   return shares;
 }
 
-function drawShares(shares, y, height) {
+function drawShares(shares, y, height, fills = palette) {
   for (const [tone, at] of shares) {
-    context.fillStyle = palette[tone];
+    context.fillStyle = fills[tone];
     for (let x = 0; x < at.length; x++)
       if (at[x] > 0) {
         context.globalAlpha = Math.min(1, Math.max(at[x], 0.12));
@@ -100,8 +101,7 @@ function drawBand(row) {
     }
     return name;
   });
-  for (const at of shares.values()) for (let x = 0; x < at.length; x++) at[x] *= 0.5;
-  drawShares(shares, row.y, row.height);
+  drawShares(shares, row.y, row.height, patterns);
 }
 
 function drawStream(row) {
@@ -115,9 +115,9 @@ function drawStream(row) {
     context.fillRect(x, row.y, Math.max(size - (size > 4 ? 1 : 0), 1), row.height);
     context.globalAlpha = 1;
     if (size > 34) {
-      const name = data.profile && column.op[i] >= 0 ? opName(column.op[i]) : shortName(data.sides[row.side].names[column.name[i]]);
+      const name = data.profile && column.op[i] >= 0 ? opName(column.op[i]) : barName(data.sides[row.side].names[column.name[i]]);
       const room = Math.floor((size - 10) / 6.4);
-      if (room >= 3) text(shorten(name, room), x + 5, row.y + row.height / 2 + 0.5, palette.sheet, { size: 11 });
+      if (room >= Math.min(5, name.length)) text(shorten(name, room), x + 5, row.y + row.height / 2 + 0.5, palette.sheet, { size: 11 });
     }
     return tone;
   });
@@ -171,8 +171,8 @@ function drawTitle(side, row) {
   const span = sum("span");
   let x = 8;
 
-  text(shorten(side.title, view.width < 560 ? 26 : 60), x, y, palette.ink, { weight: 600, size: 12.5 });
-  x += context.measureText(shorten(side.title, view.width < 560 ? 26 : 60)).width + 12;
+  text(side.short, x, y, palette.ink, { weight: 600, size: 12.5 });
+  x += context.measureText(side.short).width + 12;
   if (side.devices.length)
     text(view.width < 560 ? `busy ${percent(sum("busy") / span)}`
       : `busy ${time(sum("busy"))} of ${time(span)}, ${percent(sum("busy") / span)}` +
@@ -213,7 +213,7 @@ function drawOverview(row) {
   context.strokeStyle = palette.ink;
   context.lineWidth = 1;
   context.strokeRect(Math.round(left) + 0.5, row.y + 0.5, Math.max(2, Math.round(right - left) - 1), row.height - 1);
-  text("overview", 8, row.y + row.height / 2, palette.soft, { size: 11 });
+  if (view.width >= 560) text("overview", 8, row.y + row.height / 2, palette.soft, { size: 11 });
 }
 
 function paint() {

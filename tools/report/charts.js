@@ -16,59 +16,79 @@ function roofPoints() {
     .filter(({ figures: f }) => f && f.flops > 0 && f.bytes > 0 && f.flop_rate > 0);
 }
 
-function roofPanel(title, points, memoryRate, memoryWords, frame, width) {
-  const { ceilings, precision } = data.profile;
-  const height = 300, left = 58, right = width - 14, top = 12, bottom = height - 34;
-  const svg = svgOf(width, height, `${title}: ${points.length} ops by intensity and rate`);
-  const x = logScale(frame.x[0], frame.x[1], left, right), y = logScale(frame.y[0], frame.y[1], bottom, top);
-  const labels = [];
-
-  for (let d = Math.ceil(Math.log10(frame.x[0])); d <= Math.log10(frame.x[1]) + 1e-9; d++) {
-    svg.append(draw("line", { class: "axis", x1: x(10 ** d), x2: x(10 ** d), y1: top, y2: bottom }),
-      draw("text", { x: x(10 ** d), y: bottom + 15, "text-anchor": "middle" }, d < 0 ? (10 ** d).toFixed(-d) : count(10 ** d)));
-  }
+function roofAxes(svg, frame, x, y, box) {
+  for (let d = Math.ceil(Math.log10(frame.x[0])); d <= Math.log10(frame.x[1]) + 1e-9; d++)
+    svg.append(draw("line", { class: "axis", x1: x(10 ** d), x2: x(10 ** d), y1: box.top, y2: box.bottom }),
+      draw("text", { x: x(10 ** d), y: box.bottom + 15, "text-anchor": "middle" }, d < 0 ? (10 ** d).toFixed(-d) : count(10 ** d)));
   for (let d = Math.ceil(Math.log10(frame.y[0])); d <= Math.log10(frame.y[1]) + 1e-9; d++)
-    svg.append(draw("line", { class: "axis", x1: left, x2: right, y1: y(10 ** d), y2: y(10 ** d) }),
-      draw("text", { x: left - 6, y: y(10 ** d) + 4, "text-anchor": "end" }, scaled(10 ** d, "")));
-  svg.append(draw("text", { x: right, y: height - 4, "text-anchor": "end" }, "FLOP / byte"),
-    draw("text", { x: 0, y: top - 2 }, "FLOP/s"));
-  const rates = Object.entries(ceilings.flops).filter(([, rate]) => rate !== null);
-  const best = ceilings.flops[precision] !== null && ceilings.flops[precision] !== undefined ? ceilings.flops[precision] : Math.max(...rates.map(([, rate]) => rate), 0);
-  for (const [name, rate] of rates) {
-    const own = rate === best, from = memoryRate ? Math.max(frame.x[0], rate / memoryRate) : frame.x[0];
+    svg.append(draw("line", { class: "axis", x1: box.left, x2: box.right, y1: y(10 ** d), y2: y(10 ** d) }),
+      draw("text", { x: box.left - 6, y: y(10 ** d) + 4, "text-anchor": "end" }, scaled(10 ** d, "").replace(/\.0+(?=\D|$)/, "")));
+  svg.append(draw("text", { x: box.right, y: box.bottom + 30, "text-anchor": "end" }, "FLOP a byte"),
+    draw("text", { x: 0, y: 10 }, "FLOP a second"));
+}
+
+// The roof of this precision, and of f32 where that is another one.
+function roofLines(svg, memoryRate, memoryWords, frame, x, y, box) {
+  const { ceilings, precision } = data.profile;
+  const rates = ["f32", precision].filter((name, i, all) => all.indexOf(name) === i && ceilings.flops[name]);
+  const best = Math.max(...rates.map((name) => ceilings.flops[name]));
+
+  for (const name of rates) {
+    const rate = ceilings.flops[name], from = memoryRate ? Math.max(frame.x[0], rate / memoryRate) : frame.x[0];
     if (from >= frame.x[1]) continue;
-    svg.append(draw("line", { class: own ? "roof" : "other", x1: x(from), x2: right, y1: y(rate), y2: y(rate) }),
-      draw("text", { class: own ? "strong" : "", x: right, y: y(rate) - 5, "text-anchor": "end" }, `${name} ${scaled(rate, "FLOP/s")}`));
+    svg.append(draw("line", { class: rate === best ? "roof" : "other", x1: x(from), x2: box.right, y1: y(rate), y2: y(rate) }),
+      draw("text", { class: rate === best ? "strong" : "", x: box.right, y: y(rate) - 6, "text-anchor": "end" }, `${name} ${scaled(rate, "FLOP/s")}`));
   }
-  if (memoryRate) {
-    const to = Math.min(frame.x[1], best / memoryRate), from = Math.max(frame.x[0], frame.y[0] / memoryRate);
-    const angle = Math.atan2(y(to * memoryRate) - y(from * memoryRate), x(to) - x(from)) * 180 / Math.PI;
-    const at = from * Math.pow(to / from, 0.42);
-    svg.append(draw("line", { class: "roof", x1: x(from), y1: y(from * memoryRate), x2: x(to), y2: y(to * memoryRate) }),
-      draw("text", { class: "strong", "text-anchor": "middle", transform: `translate(${x(at)} ${y(at * memoryRate) - 6}) rotate(${angle})` },
-        `${memoryWords} ${scaled(memoryRate, "B/s")}`));
+  if (!memoryRate) return;
+  const to = rates.length ? Math.min(frame.x[1], best / memoryRate) : frame.x[1], from = Math.max(frame.x[0], frame.y[0] / memoryRate);
+  const angle = Math.atan2(y(to * memoryRate) - y(from * memoryRate), x(to) - x(from)) * 180 / Math.PI;
+  const at = from * Math.pow(to / from, 0.42);
+  svg.append(draw("line", { class: "roof", x1: x(from), y1: y(from * memoryRate), x2: x(to), y2: y(to * memoryRate) }),
+    draw("text", { class: "strong", "text-anchor": "middle", transform: `translate(${x(at)} ${y(at * memoryRate)}) rotate(${angle}) translate(0 -7)` },
+      `${memoryWords} ${scaled(memoryRate, "B/s")}`));
+}
+
+function roofPanel(title, points, memoryRate, memoryWords, frame, width) {
+  const height = 330, box = { left: 52, right: width - 14, top: 18, bottom: height - 34 };
+  const svg = svgOf(width, height, `${title}: ${points.length} ops by intensity and rate`);
+  const x = logScale(frame.x[0], frame.x[1], box.left, box.right), y = logScale(frame.y[0], frame.y[1], box.bottom, box.top);
+  const placed = [...points].sort((a, b) => b.figures.share - a.figures.share).map((point) => ({
+    ...point, x: x(point.figures.flops / point.figures.bytes), y: y(point.figures.flop_rate), r: 3 + 5 * Math.sqrt(point.figures.share),
+  }));
+  const taken = placed.map((point) => ({ x0: point.x - point.r, x1: point.x + point.r, y0: point.y - point.r, y1: point.y + point.r }));
+
+  for (let px = box.left; memoryRate && px < box.right; px += 10) {
+    const share = (px - box.left) / (box.right - box.left);
+    const py = y(frame.x[0] * Math.pow(frame.x[1] / frame.x[0], share) * memoryRate);
+    taken.push({ x0: px - 5, x1: px + 5, y0: py - 18, y1: py + 5 });
   }
-  for (const point of [...points].sort((a, b) => b.figures.share - a.figures.share)) {
-    const px = x(point.figures.flops / point.figures.bytes), py = y(point.figures.flop_rate);
+  roofAxes(svg, frame, x, y, box);
+  roofLines(svg, memoryRate, memoryWords, frame, x, y, box);
+  placed.forEach((point, k) => {
     const dot = draw("circle", {
-      class: "point", cx: px, cy: py, r: 3 + 5 * Math.sqrt(point.figures.share), "data-op": point.op,
+      class: "point", cx: point.x, cy: point.y, r: point.r, "data-op": point.op,
       style: `stroke: var(--${point.phase ? PHASES[point.phase] : "forward"})`,
     });
     dot.append(draw("title", {}, `${point.name}: ${scaled(point.figures.flop_rate, "FLOP/s")} at ${significant(point.figures.flops / point.figures.bytes, 3)} FLOP a byte, ` +
       `${bytes(point.figures.bytes)}, ${percent(point.figures.of_floor)} of its floor`));
     dot.addEventListener("click", () => select(view.selected === point.op ? -1 : point.op, true));
     svg.append(dot);
-    const room = { x0: px + 8, x1: px + 12 + point.name.length * 6.4, y0: py - 7, y1: py + 7 };
-    if (room.x1 < right && !labels.some((other) => room.x0 < other.x1 && room.x1 > other.x0 && room.y0 < other.y1 && room.y1 > other.y0)) {
-      labels.push(room);
-      svg.append(draw("text", { x: room.x0 + 2, y: py + 4 }, point.name));
+    // A name stands where nothing else does, or not at all.
+    const length = point.name.length * 6.3, gap = point.r + 4;
+    for (const [x0, anchor] of [[point.x + gap, "start"], [point.x - gap - length, "end"]]) {
+      const room = { x0, x1: x0 + length, y0: point.y - 7, y1: point.y + 7 };
+      if (room.x0 < box.left || room.x1 > box.right) continue;
+      if (taken.some((other, i) => i !== k && room.x0 < other.x1 && room.x1 > other.x0 && room.y0 < other.y1 && room.y1 > other.y0)) continue;
+      taken.push(room);
+      svg.append(draw("text", { x: anchor === "start" ? point.x + gap : point.x - gap, y: point.y + 4, "text-anchor": anchor }, point.name));
+      break;
     }
-  }
+  });
   return make("div", {}, make("h3", { text: title }), svg);
 }
 
 function drawRoofline() {
-  const { ceilings, l2_bytes: l2 } = data.profile, box = byId("roof");
+  const { ceilings, l2_bytes: l2, precision } = data.profile, box = byId("roof");
   const points = roofPoints(), without = data.ops.filter((op) => figures(op)).length - points.length;
   const known = ceilings && ceilings.copy.filter(([, rate]) => rate !== null);
 
@@ -81,25 +101,25 @@ function drawRoofline() {
   const small = known.filter(([size]) => size <= l2).map(([, rate]) => rate);
   const beyond = known.filter(([size]) => size > l2).map(([, rate]) => rate);
   const fast = small.length ? Math.max(...small) : null, slow = beyond.length ? beyond[beyond.length - 1] : null;
-  const rates = Object.values(ceilings.flops).filter((rate) => rate !== null);
+  const best = Math.max(...["f32", precision].map((name) => ceilings.flops[name] || 0)) || null;
   const xs = points.map(({ figures: f }) => f.flops / f.bytes), ys = points.map(({ figures: f }) => f.flop_rate);
-  const ridge = slow && rates.length ? Math.max(...rates) / slow : 100;
-  const decade = (value, up) => 10 ** (up ? Math.ceil(Math.log10(value)) : Math.floor(Math.log10(value)));
+  const ridge = best && (slow || fast) ? best / (slow || fast) : 1;
   const frame = {
-    x: [decade(Math.min(...xs) * 0.8, false), decade(Math.max(...xs, ridge) * 1.5, true)],
-    y: [decade(Math.min(...ys) * 0.8, false), decade(Math.max(...ys, ...rates) * 1.5, true)],
+    x: [Math.min(...xs) * 0.5, Math.max(Math.max(...xs) * 3, ridge * 4)],
+    y: [Math.min(...ys) * 0.4, Math.max(Math.max(...ys) * 2, (best || 0) * 2.2)],
   };
-  const inside = points.filter(({ figures: f }) => f.bytes <= l2), outside = points.filter(({ figures: f }) => f.bytes > l2);
-  const columns = box.clientWidth >= 900 ? 2 : 1;
-  const width = Math.floor((box.clientWidth - (columns - 1) * 40) / columns);
-  const titles = [`Small working sets: up to the L2 cache, ${bytes(l2)}`, `Large working sets: beyond the L2 cache`];
+  const panels = [
+    ["Small working sets: up to the L2 cache, " + bytes(l2), points.filter(({ figures: f }) => f.bytes <= l2), fast, "L2"],
+    ["Large working sets: beyond the L2 cache, " + bytes(l2), points.filter(({ figures: f }) => f.bytes > l2), slow, "memory"],
+  ].filter(([, some]) => some.length);
+  const columns = box.clientWidth >= 900 ? panels.length : 1;
+  const width = Math.min(860, Math.floor((box.clientWidth - (columns - 1) * 40) / columns));
 
-  [[inside, fast, "L2"], [outside, slow, "memory"]].forEach(([some, rate, words], i) => {
-    if (some.length) box.append(roofPanel(titles[i], some, rate, words, frame, width));
-    else box.append(make("div", {}, make("h3", { text: titles[i] }), make("p", { class: "note", text: "No op is here." })));
-  });
+  box.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+  for (const [title, some, rate, words] of panels) box.append(roofPanel(title, some, rate, words, frame, width));
   byId("roof-note").textContent = `Ceilings as measured on ${ceilings.card}, ${ceilings.date}. The area of a point is its op's share of the step.` +
-    (without ? ` ${count(without)} ops without FLOPs are in the table alone.` : "");
+    (panels.length === 1 ? ` No working set is ${panels[0][3] === "L2" ? "larger than" : "as small as"} the L2 cache.` : "") +
+    (without ? ` ${count(without)} ${without === 1 ? "op" : "ops"} without FLOPs: in the table alone.` : "");
 }
 
 // --- step times ---
@@ -168,7 +188,7 @@ function drawPayback() {
     draw("text", { class: "strong", x: right + 6, y: y(cost + steps * graph) + 4 }, "graph"),
     draw("text", { x: left, y: bottom + 15 }, "0"),
     draw("text", { x: x(pays), y: bottom + 15, "text-anchor": "middle" }, `${count(pays)} steps`),
-    draw("text", { x: left + 6, y: y(cost) - 6 }, `${seconds(cost)} to build`));
+    draw("text", { x: left + 6, y: y(cost) - 11 }, `${seconds(cost)} to build`));
   box.append(make("p", { class: "note", text: "Time since the first step, in all." }), svg);
 }
 

@@ -89,15 +89,44 @@ function shorten(text, most) {
   return text.length > most ? text.slice(0, most - 1) + "\u2026" : text;
 }
 
-// "void at::native::vectorized_elementwise_kernel<4, ...>(int, ...)" without its
-// arguments, which fill a row and tell least.
+// A kernel's name without its arguments, and of its template's arguments the outer ones,
+// without namespaces: "at::native::reduce_kernel<512, 1, ReduceOp>".
 function shortName(name) {
+  const plain = name.replace(/^void /, "").replace(/(\(anonymous namespace\)|<unnamed>)::/g, "");
   let depth = 0, out = "";
-  for (const letter of name.replace(/^void /, "").replace(/\(anonymous namespace\)::/g, "")) {
-    if (letter === "(" && depth === 0) break;
+
+  for (let i = 0; i < plain.length; i++) {
+    const letter = plain[i];
+    if (letter === "(" && depth === 0 && !plain.startsWith("()", i)) break;
     if (letter === "<" || letter === "(") depth++;
-    if (depth === 0) out += letter;
-    if ((letter === ">" || letter === ")") && depth > 0) depth--;
+    if (depth === 0 || (depth === 1 && letter !== "(")) out += letter;
+    if (letter === ">" || letter === ")") {
+      if (depth === 1 && letter === ">" && !out.endsWith(">")) out += letter;
+      depth = Math.max(0, depth - 1);
+    }
   }
-  return out || name;
+  const at = out.indexOf("<");
+  return (at < 0 ? out : out.slice(0, at) + out.slice(at).replace(/\b\w+::/g, "").replace(/\(\w+\)/g, "")) || name;
 }
+
+// What fits into a bar: the last part, without template.
+function barName(name) {
+  return shortName(name).replace(/<.*$/, "").replace(/^.*::/, "");
+}
+
+// What tells the titles of two sides apart: "eager" of "mnist_eager.sqlite".
+function distinct(titles) {
+  const [a, b] = titles;
+  const edge = (word, i) => i <= 0 || i >= word.length || !/\w/.test(word[i - 1]) || word[i - 1] === "_" || !/\w/.test(word[i]) || word[i] === "_";
+  let start = 0, end = 0;
+
+  if (!b || a === b) return titles;
+  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;
+  while (start > 0 && !(edge(a, start) && edge(b, start))) start--;
+  while (end < Math.min(a.length, b.length) - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  while (end > 0 && !(edge(a, a.length - end) && edge(b, b.length - end))) end--;
+  const short = titles.map((title) => title.slice(start, title.length - end).replace(/^[_.\-\s]+|[_.\-\s]+$/g, ""));
+  return short.every((words) => words) ? short : titles;
+}
+
+distinct(data.sides.map((side) => side.title)).forEach((words, i) => (data.sides[i].short = shorten(words, 40)));

@@ -6,38 +6,43 @@ function reading(label, parts) {
 }
 
 function startReadings() {
-  const box = byId("readings"), several = data.sides.length > 1;
+  const box = byId("readings");
   const sum = (side, key) => side.devices.reduce((all, device) => all + device[key], 0);
 
   if (data.profile) {
     const { ways, ratio, pays_after: pays } = data.profile;
-    const steady = (name) => ways.find((way) => way.name === name).steady;
-    box.append(reading("graph, a step", timeParts(steady("graph").median === null ? null : steady("graph").median * 1e9)),
-      reading("eager, a step", timeParts(steady("eager").median === null ? null : steady("eager").median * 1e9)),
-      reading("graph is faster by", ratio.n ? [significant(1 / ratio.median, 3), "\u00d7"] : ["n/a", ""]),
-      reading("pays back after", pays === null ? [ratio.n ? "never" : "n/a", ""] : [count(pays), "steps"]));
+    const steady = (name) => {
+      const { median } = ways.find((way) => way.name === name).steady;
+      return timeParts(median === null ? null : median * 1e9);
+    };
+    box.append(make("div", { class: "line" },
+      reading("graph, a step", steady("graph")), reading("eager, a step", steady("eager")),
+      reading("faster by", ratio.n ? [significant(1 / ratio.median, 3), "\u00d7"] : ["n/a", ""]),
+      reading("pays back after", pays === null ? [ratio.n ? "never" : "n/a", ""] : [count(pays), "steps"]),
+      ...data.sides.filter((side) => side.devices.length).map((side) =>
+        reading(`idle while traced, ${side.short}`, [(sum(side, "idle") / sum(side, "span") * 100).toFixed(1), "%"]))));
+    return;
   }
   for (const side of data.sides) {
     if (!side.devices.length) continue;
-    const title = shorten(side.title, 26), busy = sum(side, "busy") / sum(side, "span");
-    if (data.profile) {
-      box.append(reading(`${title}: idle while traced`, [((1 - busy) * 100).toFixed(1), "%"]));
-      continue;
-    }
-    box.append(reading(several ? `${title}: span` : "span", timeParts(sum(side, "span"))),
-      reading("busy", [(busy * 100).toFixed(1), "%"]), reading("idle", timeParts(sum(side, "idle"))),
-      reading("launches", side.n_calls ? [count(side.kernel_launches + side.graph_launches), side.graph_launches ? `${count(side.graph_launches)} of graphs` : ""] : ["n/a", ""]));
+    box.append(make("div", { class: "line" },
+      data.sides.length > 1 ? make("h2", { class: "whose", text: side.short }) : null,
+      reading("span", timeParts(sum(side, "span"))),
+      reading("busy", [(sum(side, "busy") / sum(side, "span") * 100).toFixed(1), "%"]),
+      reading("idle", timeParts(sum(side, "idle"))),
+      reading("launches", side.n_calls ? [count(side.kernel_launches + side.graph_launches),
+        side.graph_launches ? (side.kernel_launches ? `${count(side.graph_launches)} of graphs` : "of graphs") : ""] : ["n/a", ""])));
   }
 }
 
 function startHead() {
-  const sentences = data.verdict.match(/[^]*?[a-z)%]\.(?=\s|$)/) || [data.verdict];
-  const first = data.profile ? sentences[0] : data.verdict, rest = data.verdict.slice(first.length).trim();
+  const said = data.verdict.map((sentence) => data.sides.reduce((words, side) => words.replace(`In ${side.title} `, `In ${side.short} `), sentence)
+    .replace(/(\d) us\b/g, "$1\u202fµs").replace(/(\d) (ns|ms|s)\b/g, "$1\u202f$2"));
 
   byId("version").textContent = data.gexec;
   byId("title").textContent = data.title + (data.profile ? `, ${data.profile.precision}, on ${data.profile.place}` : "");
   document.title = data.title + " \u2013 gexec";
-  byId("verdict").append(first, rest ? make("span", { class: "rest", text: rest }) : "");
+  byId("verdict").append(said[0] || "", ...said.slice(1).map((words) => make("span", { class: "rest", text: words })));
 }
 
 function startLegend() {
@@ -47,7 +52,8 @@ function startLegend() {
   for (const name of classNames)
     if (name !== "unknown" || data.sides.some((side) => side.devices.some((device) => device.gaps[3][0] > 0)))
       box.append(key(name, name + " gap"));
-  if (data.profile) for (const name of ["forward", "backward", "optimizer"]) box.append(key(name, name));
+  if (data.profile) for (const name of Object.keys(PHASES).filter((one) => data.ops.some((op) => op.phase === one)))
+    box.append(key(PHASES[name], name));
   else {
     box.append(key("forward", "kernel"));
     if (data.ops.some((op) => op.kind !== "kernel")) box.append(key("optimizer", "copy, fill"));
@@ -90,6 +96,8 @@ function start() {
 window.gexec = {
   data,
   window: () => [view.from, view.to],
+  home: () => view.home,
+  plot: () => [view.left, view.right],
   selected: () => view.selected,
   show: (from, to) => { setWindow(from, to); paint(); },
   // [left, top, width, height, ns, class] of each gap of a device.

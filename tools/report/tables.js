@@ -31,7 +31,7 @@ function column(label, value, show, options = {}) {
 
 function ofSide(s, key, show) {
   const value = (op) => op.sides[s] ? op.sides[s][key] : null;
-  return column(data.sides.length > 1 || data.profile ? `${key}` : key, value, (op) => {
+  return column(key, value, (op) => {
     const v = value(op);
     return v === null || v === undefined ? (op.sides[s] ? "n/a" : "\u2013") : show(v);
   }, { group: s });
@@ -39,7 +39,7 @@ function ofSide(s, key, show) {
 
 function meter(share) {
   const bar = make("i");
-  bar.style.width = Math.round(Math.max(0, Math.min(1, share)) * 54) + "px";
+  bar.style.width = Math.round(Math.max(0, Math.min(1, share)) * 100) + "%";
   return make("span", { class: "meter", "aria-hidden": "true" }, bar);
 }
 
@@ -55,9 +55,9 @@ function makeColumns() {
       column("phase", (op) => op.phase || "", (op) => op.phase || "\u2013", { words: true }));
   else if (data.ops.some((op) => op.kind !== "kernel"))
     columns.push(column("kind", (op) => op.kind, (op) => op.kind, { words: true }));
+  if (data.profile) columns.push(own("calls", count));
   data.sides.forEach((_, s) => {
-    columns.push(ofSide(s, "calls", count));
-    if (!data.profile) columns.push(ofSide(s, "total", time));
+    if (!data.profile) columns.push(ofSide(s, "calls", count), ofSide(s, "total", time));
     columns.push({ ...ofSide(s, "share", percent), meter: true }, ofSide(s, "median", time), ofSide(s, "p95", time));
   });
   if (data.profile)
@@ -92,6 +92,11 @@ function sortOps() {
   opOrder = keyed.map(([, i]) => i);
 }
 
+function classOf(one, i) {
+  const begins = data.sides.length > 1 && i > 0 && one.group !== opColumns[i - 1].group;
+  return [one.words ? "l" : "", one.mono ? "name c-name" : "", begins ? "first" : ""].join(" ").trim() || null;
+}
+
 function headOfOps() {
   const groups = make("tr"), head = make("tr");
   const several = data.sides.length > 1;
@@ -99,12 +104,12 @@ function headOfOps() {
   opColumns.forEach((one, i) => {
     const sorted = i === sortedBy ? (sortedDown ? "descending" : "ascending") : null;
     const button = make("button", { type: "button", text: one.label, onclick: () => sortBy(i) });
-    head.append(make("th", { scope: "col", class: one.words ? "l" : null, "aria-sort": sorted }, button));
+    head.append(make("th", { scope: "col", class: classOf(one, i), "aria-sort": sorted }, button));
     if (!several) return;
     const before = opColumns[i - 1];
     if (one.group !== undefined && (!before || before.group !== one.group))
-      groups.append(make("th", { class: "group", scope: "colgroup", colspan: opColumns.filter((other) => other.group === one.group).length,
-        text: shorten(data.sides[one.group].title, 40) }));
+      groups.append(make("th", { class: "group first", scope: "colgroup", colspan: opColumns.filter((other) => other.group === one.group).length,
+        text: data.sides[one.group].short }));
     else if (one.group === undefined) groups.append(make("td"));
   });
   return make("thead", {}, several ? groups : null, head);
@@ -123,7 +128,7 @@ function sortBy(i) {
 function kernelRows(op) {
   const rows = [];
   op.sides.forEach((side, s) => (side ? side.kernels : []).forEach((kernel) => rows.push(make("tr", {},
-    data.sides.length > 1 ? make("td", { class: "l", text: shorten(data.sides[s].title, 24) }) : null,
+    data.sides.length > 1 ? make("td", { class: "l", text: data.sides[s].short }) : null,
     make("td", { class: "l name", text: kernel.name }),
     ...(data.profile ? [make("td", { text: count(kernel.calls) }), make("td", { text: time(kernel.median) })] : []),
     make("td", { text: dims(kernel.grid) }), make("td", { text: dims(kernel.block) }),
@@ -145,9 +150,9 @@ function rowOfOp(i) {
         text: data.profile ? label : shortName(label),
       }));
     }
-    const cell = make("td", { class: (one.words ? "l" : "") + (one.mono ? " name c-name" : "") || null, title: one.mono ? words : null });
-    cell.append(one.mono ? shortName(words) : words);
+    const cell = make("td", { class: classOf(one, k), title: one.mono ? words : null });
     if (one.meter && one.value(op) !== null) cell.append(meter(one.value(op)));
+    cell.append(one.mono ? shortName(words) : words);
     return cell;
   });
   const row = make("tr", { class: "op" + (picked ? " picked" : ""), "data-op": i, onclick: () => select(view.selected === i ? -1 : i) }, ...cells);
@@ -208,49 +213,45 @@ function startGaps() {
   const sides = data.sides.filter((side) => side.devices.length);
   if (!sides.length) return byId("gaps").remove();
   const sum = (side, key, c, k) => side.devices.reduce((all, device) => all + device[key][c][k], 0);
-  const passes = sides.map((side) => data.profile ? data.profile.passes.find((pass) => pass.mode === side.title && pass.n_steps) : null);
-  const steps = sides.map((side, s) => passes[s] ? passes[s].n_steps : side.n_steps);
-  const head = ["class"];
-  const rows = [];
+  const steps = sides.map((side) => {
+    const pass = data.profile ? data.profile.passes.find((one) => one.mode === side.title) : null;
+    return pass && pass.n_steps ? pass.n_steps : side.n_steps;
+  });
+  const head = make("tr", {}, make("th", { scope: "col", class: "l", text: "class" })), groups = make("tr", {}, make("td"));
+  const body = make("tbody");
 
-  sides.forEach((side, s) => head.push("gaps", "time", "of idle", ...(steps[s] ? ["gaps a step", "time a step"] : [])));
-  const line = (label, key, values, sumRow) => {
-    const cells = [label];
+  sides.forEach((side, s) => {
+    const titles = ["gaps", "time", "of idle", ...(steps[s] ? ["gaps a step", "time a step"] : [])];
+    head.append(...titles.map((words, i) => make("th", { scope: "col", class: i === 0 ? "first" : null, text: words })));
+    groups.append(make("th", { class: "group first", scope: "colgroup", colspan: titles.length, text: side.short }));
+  });
+  const line = (label, always, values, sums) => {
+    const row = make("tr", { class: sums ? "sum" : null }, make("th", { scope: "row", class: "l" }, label));
     let any = false;
     sides.forEach((side, s) => {
-      const [n, ns] = values(side, s), idle = side.devices.reduce((all, device) => all + device.idle, 0);
+      const [n, ns] = values(side), idle = side.devices.reduce((all, device) => all + device.idle, 0);
+      const cells = n ? [count(n), time(ns), percent(ns / idle), ...(steps[s] ? [significant(n / steps[s], 3), time(ns / steps[s])] : [])]
+        : Array(steps[s] ? 5 : 3).fill("\u2013");
       any = any || n > 0;
-      cells.push(count(n), time(ns), idle ? percent(ns / idle) : "n/a",
-        ...(steps[s] ? [significant(n / steps[s], 3), time(ns / steps[s])] : []));
+      row.append(...cells.map((words, i) => make("td", { class: (i === 0 ? "first" : "") + (n ? "" : " none"), text: words })));
     });
-    if (any || key) rows.push({ cells, sum: sumRow });
+    if (any || always) body.append(row);
   };
   const label = (name, words) => make("span", {}, swatch(name), words);
-  classNames.forEach((name, c) => line(label(name, name), true, (side) =>
-    [sum(side, "gaps", c, 0) - sum(side, "step_gaps", c, 0), sum(side, "gaps", c, 1) - sum(side, "step_gaps", c, 1)]));
-  classNames.forEach((name, c) => line(label(name, name + ", between steps"), false, (side) =>
-    [sum(side, "step_gaps", c, 0), sum(side, "step_gaps", c, 1)], c === 0));
+  const inside = (c) => (side) => [0, 1].map((k) => sum(side, "gaps", c, k) - sum(side, "step_gaps", c, k));
+  const between = (c) => (side) => [0, 1].map((k) => sum(side, "step_gaps", c, k));
+  const parted = sides.some((side) => classNames.some((_, c) => between(c)(side)[0] > 0));
+  classNames.forEach((name, c) => line(label(name, name + (parted ? ", inside steps" : "")), name !== "unknown", inside(c)));
+  classNames.forEach((name, c) => line(label(name, name + ", between steps"), false, between(c)));
   line("idle", true, (side) => [0, 1].map((k) => classNames.reduce((all, _, c) => all + sum(side, "gaps", c, k), 0)), true);
-  if (sides.length > 1) {
-    const groups = make("tr", {}, make("td"));
-    sides.forEach((side, s) => groups.append(make("th", { class: "group", scope: "colgroup", colspan: steps[s] ? 5 : 3, text: shorten(side.title, 60) })));
-    byId("gap-table").append(make("thead", {}, groups));
-  }
-  plainTable(byId("gap-table"), head, rows);
-  if (sides.length > 1) {
-    const [first, second] = byId("gap-table").tBodies.length ? byId("gap-table").querySelectorAll("thead") : [];
-    if (second) {
-      first.append(...second.children);
-      second.remove();
-    }
-  }
+  byId("gap-table").append(make("thead", {}, sides.length > 1 ? groups : null, head), body);
   byId("gap-note").textContent = "host: the launch call began after the device fell idle. launch: it was under way. device: it had returned, or both sides of the gap belong to one launch of a graph. unknown: no such call is in the trace.";
 }
 
 function startLargest() {
   data.sides.forEach((side, s) => side.devices.forEach((device) => {
     if (!device.largest.length) return;
-    byId("largest").append(make("div", {}, make("h3", { text: `Largest gaps, ${shorten(side.title, 40)}` }),
+    byId("largest").append(make("div", {}, make("h3", { text: `Largest gaps, ${side.short}` }),
       make("ul", {}, ...device.largest.map((i) => make("li", {}, make("button", {
         type: "button",
         onclick: () => {
@@ -290,12 +291,10 @@ function startLedger(profile) {
   const graph = profile.ways.find((way) => way.name === "graph");
   const most = Math.max(...profile.ledger.map((row) => row.s || 0));
   const rows = profile.ledger.map((row) => {
-    const cell = make("span", { text: seconds(row.s) });
-    cell.append(meter(row.s && most ? row.s / most : 0));
-    return { cells: [row.name, cell] };
+    return { cells: [row.name, meter(row.s && most ? row.s / most : 0), seconds(row.s)] };
   });
-  rows.push({ cells: ["steady, a step", seconds(graph.steady.median)], sum: true });
-  rows.push({ cells: ["pays back after", profile.pays_after === null ? (graph.steady.n ? "never" : "n/a") : `${count(profile.pays_after)} steps`] });
+  rows.push({ cells: ["steady, a step", "", seconds(graph.steady.median)], sum: true });
+  rows.push({ cells: ["pays back after", "", profile.pays_after === null ? (graph.steady.n ? "never" : "n/a") : `${count(profile.pays_after)} steps`] });
   plainTable(byId("ledger-table"), null, rows);
 }
 

@@ -4,7 +4,7 @@
 const PHASES = { forward: "forward", backward: "backward", optimizer: "optimizer", step: "step" };
 const MOST_ROWS = 8, MOST_THREADS = 3;
 const LEAST_WINDOW = 20; // ns
-const layout = { top: 22, side: 22, thread: 9, replay: 8, row: 20, between: 20, overview: 26, gutter: 92 };
+const layout = { top: 22, side: 22, thread: 10, replay: 9, row: 34, between: 22, overview: 26, gutter: 92 };
 
 function decode(column) {
   let at = 0;
@@ -48,7 +48,7 @@ function prepareView() {
   const start = starts.length ? Math.min(...starts) : isFinite(first) ? first : 0;
   const end = ends.length ? Math.max(...ends) : isFinite(last) ? last : 1;
   const margin = Math.max((end - start) * 0.01, 1);
-  view.home = [start - margin, end + margin];
+  view.home = [Math.max(0, start - margin), end + margin];
   view.first = Math.min(first, view.home[0]);
   view.last = Math.max(last, view.home[1]);
   [view.from, view.to] = view.home;
@@ -71,12 +71,12 @@ function placeRows(width) {
       y += layout.thread + 4;
     });
     side.devices.forEach((device, d) => {
-      const from = y;
-      y += 2;
       if (device.replay.start.length) {
         rows.push({ kind: "replay", side: s, device, y, height: layout.replay });
         y += layout.replay + 2;
       }
+      const from = y;
+      y += 2;
       for (const row of device.drawn) {
         rows.push({ kind: "stream", side: s, device, row, y, height: layout.row });
         y += layout.row + 2;
