@@ -98,7 +98,9 @@ def check_gaps(browser):
 
 def check_keys(browser):
     browser.run("document.getElementById('canvas').focus({ preventScroll: true });")
+    browser.keys("Home")
     home = browser.run("return gexec.window()")
+    check(home == browser.run("return gexec.home()"), "Home does not show all")
     browser.keys("+")
     zoomed = browser.run("return gexec.window()")
     check(abs((zoomed[1] - zoomed[0]) / (home[1] - home[0]) - 0.5) < 1e-6, "+ does not halve", home, zoomed)
@@ -110,7 +112,7 @@ def check_keys(browser):
     check(browser.run("return gexec.window()")[0] < moved[0], "ArrowLeft does not move")
     browser.keys("-")
     browser.keys("Home")
-    check(browser.run("return gexec.window()") == home, "Home does not show all")
+    check(browser.run("return gexec.window()") == home, "Home does not go back")
 
 
 def check_mouse(browser):

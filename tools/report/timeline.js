@@ -52,6 +52,10 @@ function prepareView() {
   view.first = Math.min(first, view.home[0]);
   view.last = Math.max(last, view.home[1]);
   [view.from, view.to] = view.home;
+  // The first look falls on two steps: all of them show how long they take together, and
+  // little of what they are made of.
+  const marks = data.sides.length && data.sides[0].devices.length ? data.sides[0].devices[0].marks : [];
+  if (marks.length > 3) setWindow(view.home[0], Math.min(marks[data.sides[0].steps.length ? 2 : 1] + margin, view.home[1]));
 }
 
 // Rows from top to bottom for this width; the height follows.
