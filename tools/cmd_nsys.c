@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "nsys_report.h"
+#include "report.h"
 
 static bool takes_stdout(const char *path)
 {
@@ -41,6 +42,52 @@ static void print_all(const gx_args *args, const gx_nsys_report *reports, size_t
     }
 }
 
+/* The name of the file without its folder. */
+static const char *base_name(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static gx_status draw(const gx_args *args, const gx_nsys_report *reports, size_t n,
+                      gx_error *err)
+{
+    gx_report drawn = { .n_sides = n };
+    char title[512];
+
+    for (size_t i = 0; i < n; i++)
+        drawn.side[i] = (gx_report_side){ .title = base_name(reports[i].file.path),
+                                          .trace = reports[i].file.trace,
+                                          .figures = reports[i].figures };
+    if (n == 2)
+        snprintf(title, sizeof title, "%s against %s", drawn.side[0].title,
+                 drawn.side[1].title);
+    else
+        snprintf(title, sizeof title, "%s", drawn.side[0].title);
+    drawn.title = title;
+    if (args->html)
+        GX_TRY(gx_report_html(&drawn, args->html, err));
+    if (args->chrome) {
+        int64_t left_out;
+
+        GX_TRY(gx_report_chrome(&drawn, args->chrome, 0, &left_out, err));
+        if (left_out)
+            gx_say(args,
+                   "%s: %lld records beyond a million events are left out; --within "
+                   "narrows what is counted, and a shorter profile shows all",
+                   args->chrome, (long long)left_out);
+    }
+    return GX_OK;
+}
+
+/* How many of the results go to standard output, which takes one. */
+static int n_to_stdout(const gx_args *args)
+{
+    return takes_stdout(args->json) + takes_stdout(args->csv) + takes_stdout(args->html) +
+           takes_stdout(args->chrome);
+}
+
 static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
                                  gx_error *err)
 {
@@ -52,13 +99,13 @@ static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
         reports[i].predicted = start;
     for (size_t i = 0; i < n; i++)
         GX_TRY(read_one(args, args->names[i], &reports[i], err));
-    if (!takes_stdout(args->json) && !takes_stdout(args->csv))
+    if (n_to_stdout(args) == 0)
         print_all(args, reports, n);
     if (args->json)
         GX_TRY(gx_nsys_write_json(reports, n, args->json, err));
     if (args->csv)
         GX_TRY(gx_nsys_write_csv(reports, n, args->csv, err));
-    return GX_OK;
+    return draw(args, reports, n, err);
 }
 
 int gx_cmd_nsys(const gx_args *args)
@@ -67,8 +114,8 @@ int gx_cmd_nsys(const gx_args *args)
     gx_error err = { 0 };
     int exit_status = GX_EXIT_OK;
 
-    if (takes_stdout(args->json) && takes_stdout(args->csv))
-        return gx_say_usage(args, "--json - and --csv - exclude each other");
+    if (n_to_stdout(args) > 1)
+        return gx_say_usage(args, "standard output takes one result, not several");
     if (read_and_report(args, reports, &err) != GX_OK)
         exit_status = gx_say_error(args, &err);
     for (size_t i = 0; i < 2; i++) {

@@ -7,12 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "part_file.h"
 
 enum { MAX_DEPTH = 16 };
 
+enum { STREAM_LINES = 2 }; /* containers that a stream breaks into lines */
+
 struct gx_json {
+    FILE *out; /* NULL: into bytes */
+    bool in_html;
     char *bytes;
     size_t length, capacity;
     bool failed;
@@ -30,6 +34,17 @@ gx_json *gx_json_create(void)
     return json;
 }
 
+gx_json *gx_json_stream(FILE *out, bool in_html)
+{
+    gx_json *json = gx_json_create();
+
+    if (json) {
+        json->out = out;
+        json->in_html = in_html;
+    }
+    return json;
+}
+
 void gx_json_free(gx_json *json)
 {
     if (!json)
@@ -42,6 +57,10 @@ static void put(gx_json *json, const char *bytes, size_t length)
 {
     if (json->failed)
         return;
+    if (json->out) {
+        json->failed = fwrite(bytes, 1, length, json->out) != length;
+        return;
+    }
     if (json->length + length + 1 > json->capacity) {
         const size_t capacity = 2 * json->capacity + length + 256;
         char *grown = realloc(json->bytes, capacity);
@@ -96,15 +115,26 @@ size_t gx_utf8_sequence(const char *bytes)
     return n;
 }
 
+static bool is_plain(const gx_json *json, unsigned char c)
+{
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && (c != '<' || !json->in_html);
+}
+
 static void put_string(gx_json *json, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
 
     put_text(json, "\"");
     while (*at) {
-        const size_t n = gx_utf8_sequence((const char *)at);
+        const unsigned char *const plain = at;
         char escape[8];
 
+        while (is_plain(json, *at))
+            at++;
+        put(json, (const char *)plain, (size_t)(at - plain));
+        if (!*at)
+            break;
+        const size_t n = gx_utf8_sequence((const char *)at);
         if (n == 0) {
             put_text(json, "\xEF\xBF\xBD");
             at++;
@@ -113,7 +143,7 @@ static void put_string(gx_json *json, const char *text)
         if (*at == '"' || *at == '\\') {
             put_text(json, "\\");
             put(json, (const char *)at, 1);
-        } else if (*at < 0x20 || *at == 0x7F) {
+        } else if (*at < 0x20 || *at == 0x7F || *at == '<') {
             snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*at);
             put_text(json, escape);
         } else {
@@ -124,21 +154,26 @@ static void put_string(gx_json *json, const char *text)
     put_text(json, "\"");
 }
 
+static void break_line(gx_json *json)
+{
+    if (json->depth == 0 || (json->out && json->depth > STREAM_LINES))
+        return;
+    put_text(json, "\n");
+    for (int i = 0; i < json->depth && !json->out; i++)
+        put_text(json, "  ");
+}
+
 /* What stands before a value: the comma, the line break and the key. */
 static void begin(gx_json *json, const char *key)
 {
     if (!json->is_empty[json->depth])
         put_text(json, ",");
-    if (json->depth > 0) {
-        put_text(json, "\n");
-        for (int i = 0; i < json->depth; i++)
-            put_text(json, "  ");
-    }
+    break_line(json);
     json->is_empty[json->depth] = false;
     if (key) {
         assert(json->depth > 0 && !json->is_array[json->depth - 1]);
         put_string(json, key);
-        put_text(json, ": ");
+        put_text(json, json->out ? ":" : ": ");
     }
 }
 
@@ -170,7 +205,7 @@ void gx_json_end(gx_json *json)
     assert(json->depth > 0);
     const bool was_empty = json->is_empty[json->depth];
     json->depth--;
-    if (!was_empty) {
+    if (!was_empty && !json->out) {
         put_text(json, "\n");
         for (int i = 0; i < json->depth; i++)
             put_text(json, "  ");
@@ -226,6 +261,19 @@ void gx_json_integer(gx_json *json, const char *key, int64_t value)
     put_text(json, text);
 }
 
+void gx_json_us(gx_json *json, const char *key, int64_t ns)
+{
+    const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    char text[32];
+
+    if (!json)
+        return;
+    begin(json, key);
+    snprintf(text, sizeof text, "%s%llu.%03llu", ns < 0 ? "-" : "",
+             (unsigned long long)(size / 1000), (unsigned long long)(size % 1000));
+    put_text(json, text);
+}
+
 void gx_json_bool(gx_json *json, const char *key, bool value)
 {
     if (!json)
@@ -264,49 +312,16 @@ static gx_status complete(const gx_json *json, gx_error *err)
     return GX_OK;
 }
 
-/* Writes to `to`, which becomes `path`; the two are the same for what is no regular file,
- * such as a pipe or /dev/null, which must not be replaced by a file. */
-static gx_status write_through(const char *bytes, size_t length, const char *to,
-                               const char *path, gx_error *err)
-{
-    FILE *file = fopen(to, "wb");
-    bool written;
-
-    if (!file)
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    written = fwrite(bytes, 1, length, file) == length && fputc('\n', file) != EOF;
-    if (fclose(file) == 0 && written && (to == path || rename(to, path) == 0))
-        return GX_OK;
-    (void)GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    if (to != path)
-        unlink(to);
-    return GX_ERR_WRITE;
-}
-
 gx_status gx_lines_write(const char *path, const char *bytes, size_t length,
                          gx_error *err)
 {
-    const size_t size = strlen(path) + sizeof ".part";
-    struct stat found;
-    gx_status st;
-    char *part;
+    gx_part_file file;
+    gx_status st = gx_part_open(&file, path, err);
 
-    if (strcmp(path, "-") == 0) {
-        if (fwrite(bytes, 1, length, stdout) == length && fputc('\n', stdout) != EOF &&
-            fflush(stdout) == 0)
-            return GX_OK;
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "standard output: %s",
-                              strerror(errno));
-    }
-    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode))
-        return write_through(bytes, length, path, path, err);
-    part = malloc(size);
-    if (!part)
-        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    snprintf(part, size, "%s.part", path);
-    st = write_through(bytes, length, part, path, err);
-    free(part);
-    return st;
+    /* What could not be written is found at the end. */
+    if (st == GX_OK && fwrite(bytes, 1, length, file.out) == length)
+        fputc('\n', file.out);
+    return gx_part_close(&file, st, err);
 }
 
 gx_status gx_json_write(gx_json *json, const char *path, gx_error *err)

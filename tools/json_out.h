@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <gexec/status.h>
 
@@ -31,6 +32,13 @@ void gx_json_integer(gx_json *json, const char *key, int64_t value);
 void gx_json_bool(gx_json *json, const char *key, bool value);
 void gx_json_reals(gx_json *json, const char *key, const double *values, size_t n);
 void gx_json_shape(gx_json *json, const char *key, int rank, const int64_t *dim);
+
+/* Microseconds with three decimals, exactly. */
+void gx_json_us(gx_json *json, const char *key, int64_t ns);
+
+/* A document that goes to `out` as it is made: what fails is told by ferror(out). With
+ * `in_html` it may stand inside a script element. NULL: out of memory. */
+gx_json *gx_json_stream(FILE *out, bool in_html);
 
 /* Writes the document to `path` through a temporary file, or to standard output for "-".
  */

@@ -110,9 +110,27 @@ out '^  host +139 '
 json "$work/one.json"
 [ "$(wc -l <"$work/one.csv")" = 156 ] || fail "$last: expected 155 gaps in the file"
 run 2 nsys "$eager" --json - --csv -
-err 'exclude each other'
+err 'standard output takes one result'
 run 2 nsys "$eager" --csv "$work/no/folder/gaps.csv"
 err '--csv .*the folder .*no/folder/?: No such file'
+
+# To look at.
+run 0 nsys "$eager" "$graph" --html "$work/page.html" --chrome "$work/trace.json"
+out '^before against after'
+err_is_empty
+json "$work/trace.json"
+grep -q '"GPU 0 torch_mnist_mlp_tf32_graph.sqlite"' "$work/trace.json" || fail "$last: no GPU of the second file"
+grep -q '^</html>$' "$work/page.html" || fail "$last: the page has no end"
+run 0 nsys "$eager" --chrome -
+json "$work/out"
+run 0 nsys "$eager" --html -
+out '^<!doctype html>$'
+run 2 nsys "$eager" --html - --json -
+err 'takes one result'
+run 4 nsys "$eager" --html "$work/no/folder/page.html"
+mkdir "$work/taken"
+run 4 nsys "$eager" --chrome "$work/taken"
+[ ! -e "$work/taken.part" ] || fail "$last: left a temporary file"
 
 # Traces of PyTorch's profiler.
 if grep -q '^has *YAJL' "$work/doctor" && grep -q '^has *zlib' "$work/doctor"; then
