@@ -12,8 +12,8 @@
 
 static const char *self;
 
-/* Under a tool that takes device memory itself, shows devices that are hidden, and counts a
- * fault as an error: fewer rounds, and nothing that it disturbs is judged. */
+/* Under a tool that takes device memory itself, shows devices that are hidden, and counts
+ * a fault as an error: fewer rounds, and nothing that it disturbs is judged. */
 static bool is_short(void)
 {
     return getenv("GX_TEST_SHORT") != NULL;

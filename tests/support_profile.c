@@ -245,6 +245,15 @@ static void fill_timing(gx_compare *timing)
 {
     static const double steady[GX_N_WAYS] = { 158.4e-6, 121.7e-6, 50.2e-6 };
 
+    timing->stats = (gx_exec_stats){ .prime_s = 2.1e-3,
+                                     .prepare_s = 11.2e-3,
+                                     .capture_s = 0.34e-3,
+                                     .instantiate_s = 0.61e-3,
+                                     .upload_s = 0.12e-3,
+                                     .first_launch_s = 0.09e-3,
+                                     .graph_nodes = 21,
+                                     .launches_per_step = 21,
+                                     .device_bytes = 19922944 };
     timing->block = 80;
     timing->empty_s = 4.9e-6;
     timing->bits_steps = 20;
@@ -291,19 +300,6 @@ static void fill_session(made_profile *made)
     assert_ok(gx_plan_create(session->graph[GX_PROGRAM_TRAIN], &options,
                              &session->plan[GX_PROGRAM_TRAIN], &err),
               &err);
-}
-
-gx_exec_stats profile_stats(void)
-{
-    return (gx_exec_stats){ .prime_s = 2.1e-3,
-                            .prepare_s = 11.2e-3,
-                            .capture_s = 0.34e-3,
-                            .instantiate_s = 0.61e-3,
-                            .upload_s = 0.12e-3,
-                            .first_launch_s = 0.09e-3,
-                            .graph_nodes = 21,
-                            .launches_per_step = 21,
-                            .device_bytes = 19922944 };
 }
 
 void profile_make(made_profile *made, int n_steps, bool with_ceilings)

@@ -17,7 +17,4 @@ typedef struct made_profile {
 void profile_make(made_profile *made, int n_steps, bool with_ceilings);
 void profile_drop(made_profile *made);
 
-/* What building the graph cost, to stand in for gx_exec_stats_get. */
-gx_exec_stats profile_stats(void);
-
 #endif

@@ -8,15 +8,6 @@
 #include "support_profile.h"
 #include "support_trace_made.h"
 
-/* The profile's exec is none: what it cost is made up as well. */
-gx_exec_stats __wrap_gx_exec_stats_get(const gx_exec *exec);
-
-gx_exec_stats __wrap_gx_exec_stats_get(const gx_exec *exec)
-{
-    (void)exec;
-    return profile_stats();
-}
-
 #if GX_HAVE_YAJL
 /* Where a page is written: kept, or in this test's folder. The caller frees. */
 static char *page_path(const char *name)

@@ -75,8 +75,7 @@ int gx_say_error(const gx_args *args, const gx_error *err)
     switch (err->status) {
     case GX_ERR_NO_DEVICE:
         if (args->command && args->command->run != gx_cmd_compare &&
-            args->command->run != gx_cmd_doctor &&
-            args->command->run != gx_cmd_profile &&
+            args->command->run != gx_cmd_doctor && args->command->run != gx_cmd_profile &&
             args->command->run != gx_cmd_sweep) {
             fputs(
                 "  to do: use --device cpu, or see what is missing with `gexec doctor`\n",

@@ -127,9 +127,9 @@ run 0 nsys "$eager" --html -
 out '^<!doctype html>$'
 run 2 nsys "$eager" --html - --json -
 err 'takes one result'
-run 4 nsys "$eager" --html "$work/no/folder/page.html"
+run 2 nsys "$eager" --html "$work/no/folder/page.html"
 mkdir "$work/taken"
-run 4 nsys "$eager" --chrome "$work/taken"
+run 2 nsys "$eager" --chrome "$work/taken"
 [ ! -e "$work/taken.part" ] || fail "$last: left a temporary file"
 
 # Traces of PyTorch's profiler.
