@@ -55,6 +55,8 @@ gx_ceilings gx_ceilings_none(void)
     gx_ceilings none = {
         .node_s = -1,
         .programmatic_node_s = -1,
+        .copy_node_s = -1,
+        .join_s = -1,
         .step_s = -1,
         .launch_s = -1,
         .graph_host_s = -1,
@@ -266,10 +268,20 @@ static bool read_whole(gx_diagnostics *list, const gx_doc *doc)
 static bool read_document(gx_diagnostics *list, const gx_doc *doc,
                           const gx_device_info *info, gx_ceilings *ceilings)
 {
-    static const char *const keys[] = { "gexec_ceilings",      "device", "date",
-                                        "flops_per_s",         "copy",   "node_s",
-                                        "programmatic_node_s", "step_s", "launch_s",
-                                        "graph_host_s",        "whole",  NULL };
+    static const char *const keys[] = { "gexec_ceilings",
+                                        "device",
+                                        "date",
+                                        "flops_per_s",
+                                        "copy",
+                                        "node_s",
+                                        "programmatic_node_s",
+                                        "copy_node_s",
+                                        "join_s",
+                                        "step_s",
+                                        "launch_s",
+                                        "graph_host_s",
+                                        "whole",
+                                        NULL };
     const gx_doc *device;
     const char *date;
 
@@ -285,6 +297,8 @@ static bool read_document(gx_diagnostics *list, const gx_doc *doc,
         !read_rates(list, doc, ceilings) || !read_copy(list, doc, ceilings) ||
         !read_figure(list, doc, "node_s", &ceilings->node_s) ||
         !read_figure(list, doc, "programmatic_node_s", &ceilings->programmatic_node_s) ||
+        !read_figure(list, doc, "copy_node_s", &ceilings->copy_node_s) ||
+        !read_figure(list, doc, "join_s", &ceilings->join_s) ||
         !read_figure(list, doc, "step_s", &ceilings->step_s) ||
         !read_figure(list, doc, "launch_s", &ceilings->launch_s) ||
         !read_figure(list, doc, "graph_host_s", &ceilings->graph_host_s) ||
@@ -384,6 +398,8 @@ static void put_ceilings(gx_text *text, const gx_device_info *info,
     gx_text_put(text, ceilings->n_copy ? "\n" : " []\n");
     put_line(text, "node_s", ceilings->node_s);
     put_line(text, "programmatic_node_s", ceilings->programmatic_node_s);
+    put_line(text, "copy_node_s", ceilings->copy_node_s);
+    put_line(text, "join_s", ceilings->join_s);
     put_line(text, "step_s", ceilings->step_s);
     put_line(text, "launch_s", ceilings->launch_s);
     put_line(text, "graph_host_s", ceilings->graph_host_s);

@@ -1,5 +1,6 @@
 /* What a card's nodes, replays and launches cost by themselves. */
 #include <math.h>
+#include <string.h>
 
 #include "capture.h"
 #include "ceilings_kernels.h"
@@ -15,6 +16,10 @@ enum {
     STEP_NODES = 16,
     SHORT_NODES = 64,
     LONG_NODES = 512,
+    /* Copies and diamonds: slopes between two numbers of them. */
+    FEW_PARTS = 16,
+    MANY_PARTS = 64,
+    COPY_BYTES = 4,
 
     REPEATS = 9, /* blocks, of which the median counts */
     MOST_REPLAYS = 200,
@@ -50,6 +55,12 @@ static gx_status record_links(void *user, gx_error *err)
     return launch_links(user, err);
 }
 
+/* A figure that cannot be is n/a. */
+static double plausible(double seconds)
+{
+    return isfinite(seconds) && seconds > 0 ? seconds : -1;
+}
+
 static gx_status time_replays(const gx_ceilings_bench *bench, void *graph_exec, int n,
                               double *seconds, gx_error *err)
 {
@@ -78,6 +89,24 @@ static gx_status time_graph(const gx_ceilings_bench *bench, void *graph_exec,
     return GX_OK;
 }
 
+/* Median seconds of one replay of what `record` enqueues. */
+static gx_status time_recorded(const gx_ceilings_bench *bench, gx_record_fn *record,
+                               void *user, double *seconds, gx_error *err)
+{
+    gx_graph_cost cost;
+    void *graph = NULL;
+    void *graph_exec = NULL;
+
+    *seconds = -1;
+    gx_status st = gx_record(bench->device, record, user, &graph, err);
+    if (st == GX_OK)
+        st = gx_graph_start(bench->device, graph, &graph_exec, &cost, err);
+    if (st == GX_OK)
+        st = time_graph(bench, graph_exec, seconds, err);
+    gx_graph_end(graph, graph_exec);
+    return st;
+}
+
 /* -1 where the edges of the graph are not those that were asked for. */
 static gx_status time_chain(const gx_ceilings_bench *bench, int n_nodes,
                             bool programmatic, double *seconds, gx_error *err)
@@ -101,12 +130,6 @@ static gx_status time_chain(const gx_ceilings_bench *bench, int n_nodes,
     return st;
 }
 
-/* A figure that cannot be is n/a. */
-static double plausible(double seconds)
-{
-    return isfinite(seconds) && seconds > 0 ? seconds : -1;
-}
-
 static gx_status measure_node(const gx_ceilings_bench *bench, bool programmatic,
                               double *node_s, gx_error *err)
 {
@@ -127,6 +150,135 @@ static gx_status measure_step(const gx_ceilings_bench *bench, double node_s,
     GX_TRY(time_chain(bench, STEP_NODES, false, &seconds, err));
     *step_s = node_s > 0 && seconds > 0 ? plausible(seconds - STEP_NODES * node_s) : -1;
     return GX_OK;
+}
+
+/* --- copies --- */
+
+typedef struct gx_copy_chain {
+    gx_link_chain link; /* one kernel */
+    void *to, *pinned;
+    int n;
+} gx_copy_chain;
+
+static gx_status record_copies(void *user, gx_error *err)
+{
+    const gx_copy_chain *chain = user;
+    const cudaStream_t stream = chain->link.device->stream;
+
+    for (int i = 0; i < chain->n; i++) {
+        GX_TRY(launch_links(&chain->link, err));
+        GX_TRY(GX_CUDA(cudaMemcpyAsync(chain->to, chain->pinned, COPY_BYTES,
+                                       cudaMemcpyHostToDevice, stream),
+                       err));
+    }
+    return GX_OK;
+}
+
+/* By pairs of a kernel and a copy, less what the kernels take by themselves. */
+static gx_status measure_copy_with(const gx_ceilings_bench *bench, void *pinned,
+                                   double node_s, double *copy_node_s, gx_error *err)
+{
+    double seconds[2];
+
+    for (int i = 0; i < 2; i++) {
+        gx_copy_chain chain = {
+            .link = { bench->device, 1, false },
+            .to = bench->memory,
+            .pinned = pinned,
+            .n = i == 0 ? FEW_PARTS : MANY_PARTS,
+        };
+
+        GX_TRY(time_recorded(bench, record_copies, &chain, &seconds[i], err));
+    }
+    *copy_node_s =
+        plausible((seconds[1] - seconds[0]) / (MANY_PARTS - FEW_PARTS) - node_s);
+    return GX_OK;
+}
+
+static gx_status measure_copy(const gx_ceilings_bench *bench, double node_s,
+                              double *copy_node_s, gx_error *err)
+{
+    void *pinned = NULL;
+
+    if (node_s < 0)
+        return GX_OK;
+    GX_TRY(GX_CUDA(cudaMallocHost(&pinned, COPY_BYTES), err));
+    memset(pinned, 0, COPY_BYTES);
+    const gx_status st = measure_copy_with(bench, pinned, node_s, copy_node_s, err);
+    return gx_first(st, GX_CUDA(cudaFreeHost(pinned), err));
+}
+
+/* --- parting and joining --- */
+
+typedef struct gx_diamonds {
+    gx_device *device;
+    cudaEvent_t event[2]; /* parted, done */
+    int n;
+} gx_diamonds;
+
+static gx_status launch_on(gx_device *device, int lane, gx_error *err)
+{
+    gx_ctx ctx = gx_device_ctx(device, lane);
+    const dim3 one = { 1, 1, 1 };
+    void *no_arguments[1] = { NULL };
+
+    return gx_launch(&ctx, "empty", gx_empty_kernel(), one, one, 0, no_arguments, err);
+}
+
+/* One node, then two side by side, then the next one: two nodes on the path, one parting
+ * and one joining. */
+static gx_status record_diamonds(void *user, gx_error *err)
+{
+    const gx_diamonds *diamonds = user;
+    void *const *const stream = diamonds->device->lane_stream;
+    const cudaEvent_t *const event = diamonds->event;
+
+    for (int i = 0; i < diamonds->n; i++) {
+        GX_TRY(launch_on(diamonds->device, 0, err));
+        GX_TRY(GX_CUDA(cudaEventRecord(event[0], stream[0]), err));
+        GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[1], event[0], 0), err));
+        GX_TRY(launch_on(diamonds->device, 1, err));
+        GX_TRY(launch_on(diamonds->device, 0, err));
+        GX_TRY(GX_CUDA(cudaEventRecord(event[1], stream[1]), err));
+        GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[0], event[1], 0), err));
+    }
+    return launch_on(diamonds->device, 0, err);
+}
+
+static gx_status measure_join_with(const gx_ceilings_bench *bench,
+                                   const cudaEvent_t event[2], double node_s,
+                                   double *join_s, gx_error *err)
+{
+    double seconds[2];
+
+    for (int i = 0; i < 2; i++) {
+        gx_diamonds diamonds = { .device = bench->device,
+                                 .event = { event[0], event[1] },
+                                 .n = i == 0 ? FEW_PARTS : MANY_PARTS };
+
+        GX_TRY(time_recorded(bench, record_diamonds, &diamonds, &seconds[i], err));
+    }
+    *join_s = plausible(
+        ((seconds[1] - seconds[0]) / (MANY_PARTS - FEW_PARTS) - 2 * node_s) / 2);
+    return GX_OK;
+}
+
+static gx_status measure_join(const gx_ceilings_bench *bench, double node_s,
+                              double *join_s, gx_error *err)
+{
+    cudaEvent_t event[2] = { NULL, NULL };
+    gx_status st = GX_OK;
+
+    if (node_s < 0)
+        return GX_OK;
+    for (int i = 0; i < 2 && st == GX_OK; i++)
+        st = GX_CUDA(cudaEventCreateWithFlags(&event[i], cudaEventDisableTiming), err);
+    if (st == GX_OK)
+        st = measure_join_with(bench, event, node_s, join_s, err);
+    for (int i = 0; i < 2; i++)
+        if (event[i])
+            st = gx_first(st, GX_CUDA(cudaEventDestroy(event[i]), err));
+    return st;
 }
 
 /* --- the host --- */
@@ -159,6 +311,8 @@ gx_status gx_ceilings_latencies(const gx_ceilings_bench *bench, gx_ceilings *cei
     GX_TRY(measure_node(bench, false, &ceilings->node_s, err));
     if (has_programmatic)
         GX_TRY(measure_node(bench, true, &ceilings->programmatic_node_s, err));
+    GX_TRY(measure_copy(bench, ceilings->node_s, &ceilings->copy_node_s, err));
+    GX_TRY(measure_join(bench, ceilings->node_s, &ceilings->join_s, err));
     GX_TRY(measure_step(bench, ceilings->node_s, &ceilings->step_s, err));
     GX_TRY(measure_launch(bench, &ceilings->launch_s, err));
     GX_TRY(gx_empty_graph_host(bench->device->ordinal, 1, HOST_REPLAYS, &host_s, err));

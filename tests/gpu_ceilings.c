@@ -3,6 +3,7 @@
 #include "support_gpu.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static gx_ceilings measured;
 
@@ -31,9 +32,17 @@ static int card_cc(void)
     return 10 * info.cc_major + info.cc_minor;
 }
 
+/* Under a tool that slows everything down in its own way. */
+static void skip_under_a_tool(void)
+{
+    if (getenv("GX_TEST_SHORT"))
+        skip();
+}
+
 static void every_figure_is_above_zero(void **state)
 {
     (void)state;
+    skip_under_a_tool();
     for (int i = 0; i < GX_RATES; i++)
         assert_figure(measured.flops_per_s[i], gx_rate_name((gx_rate)i));
     assert_int_equal(measured.n_copy, 15);
@@ -46,6 +55,8 @@ static void every_figure_is_above_zero(void **state)
         assert_figure(measured.programmatic_node_s, "programmatic node");
     else
         assert_true(measured.programmatic_node_s == -1);
+    assert_figure(measured.copy_node_s, "copy");
+    assert_figure(measured.join_s, "join");
     assert_figure(measured.step_s, "step");
     assert_figure(measured.launch_s, "launch, host");
     assert_figure(measured.graph_host_s, "replay, host");
@@ -56,6 +67,7 @@ static void tensor_cores_are_faster_than_none(void **state)
     const double *rate = measured.flops_per_s;
 
     (void)state;
+    skip_under_a_tool();
     assert_true(rate[GX_RATE_TF32] > rate[GX_RATE_F32]);
     assert_true(rate[GX_RATE_BF16] > rate[GX_RATE_TF32]);
     assert_true(rate[GX_RATE_F16] > rate[GX_RATE_TF32]);
@@ -70,6 +82,7 @@ static void l2_is_no_slower_than_memory(void **state)
     double l2 = 0;
 
     (void)state;
+    skip_under_a_tool();
     assert_ok(gx_device_info_get(0, &info, &err), &err);
     for (size_t i = 0; i < measured.n_copy; i++)
         if (measured.copy[i].bytes <= info.l2_bytes / 2)
@@ -81,6 +94,7 @@ static void l2_is_no_slower_than_memory(void **state)
 static void a_node_costs_less_than_a_launch_or_a_replay(void **state)
 {
     (void)state;
+    skip_under_a_tool();
     assert_true(measured.node_s < measured.launch_s);
     assert_true(measured.node_s < measured.graph_host_s);
 }

@@ -29,6 +29,8 @@ static gx_ceilings made(void)
         .n_copy = 2,
         .node_s = 1e-6,
         .programmatic_node_s = -1,
+        .copy_node_s = 3e-6,
+        .join_s = 1.5e-6,
         .step_s = 2e-6,
         .launch_s = 3e-6,
         .graph_host_s = 4e-6,
@@ -193,6 +195,8 @@ static void assert_equal(const gx_ceilings *a, const gx_ceilings *b)
     }
     assert_true(a->node_s == b->node_s);
     assert_true(a->programmatic_node_s == b->programmatic_node_s);
+    assert_true(a->copy_node_s == b->copy_node_s);
+    assert_true(a->join_s == b->join_s);
     assert_true(a->step_s == b->step_s);
     assert_true(a->launch_s == b->launch_s);
     assert_true(a->graph_host_s == b->graph_host_s);

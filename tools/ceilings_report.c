@@ -59,6 +59,8 @@ static void print_costs(const gx_ceilings *ceilings, FILE *out)
     } rows[] = {
         { "a dependent node of a graph, empty", ceilings->node_s },
         { "the same behind a programmatic edge", ceilings->programmatic_node_s },
+        { "a copy of 4 bytes from pinned memory", ceilings->copy_node_s },
+        { "parting into two, or joining", ceilings->join_s },
         { "a replay beside its nodes, back to back", ceilings->step_s },
         { "an eager launch, of the host", ceilings->launch_s },
         { "a replay of one node, of the host", ceilings->graph_host_s },
@@ -107,6 +109,8 @@ void gx_ceilings_json(gx_json *json, const char *key, const gx_ceilings *ceiling
     gx_json_end(json);
     gx_json_figure(json, "node_s", ceilings->node_s);
     gx_json_figure(json, "programmatic_node_s", ceilings->programmatic_node_s);
+    gx_json_figure(json, "copy_node_s", ceilings->copy_node_s);
+    gx_json_figure(json, "join_s", ceilings->join_s);
     gx_json_figure(json, "step_s", ceilings->step_s);
     gx_json_figure(json, "launch_s", ceilings->launch_s);
     gx_json_figure(json, "graph_host_s", ceilings->graph_host_s);

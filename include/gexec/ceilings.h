@@ -38,9 +38,11 @@ typedef struct gx_ceilings {
     size_t n_copy;
     double node_s;              /* a dependent node of an empty kernel in a graph */
     double programmatic_node_s; /* the same behind a programmatic edge; < 0: n/a */
-    double step_s;              /* what a replay costs beside its nodes, back to back */
-    double launch_s;            /* an eager launch, of the host */
-    double graph_host_s;        /* a replay of one node, of the host */
+    double copy_node_s; /* what a copy of four bytes from pinned memory adds to a chain */
+    double join_s;      /* parting from a chain, or joining it, beside the nodes */
+    double step_s;      /* what a replay costs beside its nodes, back to back */
+    double launch_s;    /* an eager launch, of the host */
+    double graph_host_s; /* a replay of one node, of the host */
 } gx_ceilings;
 
 typedef enum gx_bound {

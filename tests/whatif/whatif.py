@@ -105,8 +105,8 @@ def trace(args, name, folder):
     if name in PROGRAMS:
         command = [args.programs, name, "--trace"]
     else:
-        command = [args.gexec, "run", model_file(name), "--eager", "--nsys-window", "--quiet",
-                   "--steps", str(args.steps or MODELS[name])]
+        command = [args.gexec, "run", model_file(name), "--eager", "--nsys-window",
+                   "--evaluate", "never", "--quiet", "--steps", str(args.steps or MODELS[name])]
         plan = os.path.join(folder, name + ".plan")
         if os.path.exists(plan):
             command += ["--plan", plan]
