@@ -73,6 +73,18 @@ bool gx_expect_like(gx_diagnostics *list, const gx_node *node, const char *key,
     return same;
 }
 
+bool gx_expect_act_operand(gx_diagnostics *list, const gx_node *node, const char *key,
+                           gx_act act, const gx_value *y, const gx_value *pre)
+{
+    const gx_act_reads reads = gx_act_reads_of[act];
+
+    if ((reads != GX_ACT_READS_Y || y) && (reads != GX_ACT_READS_PRE || pre))
+        return true;
+    gx_misfit(list, node, key, "the derivative of %s needs the field \"%s\"",
+              gx_act_names[act], reads == GX_ACT_READS_Y ? "y" : "pre");
+    return false;
+}
+
 void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim)
 {
     if (!value)

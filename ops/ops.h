@@ -153,8 +153,30 @@ const gx_alternative *gx_alternative_at(size_t i);
 
 /* --- operand indexes; the order of the tensor fields in each row's table --- */
 
-typedef enum gx_act { GX_ACT_NONE, GX_ACT_RELU, GX_ACT_GELU_TANH } gx_act;
-extern const char *const gx_act_names[]; /* "none", "relu", "gelu_tanh", NULL */
+/* The activations: name in YAML; what the derivative reads of the forward pass, the
+ * output y or `pre`, to which the activation was applied; operations that one counts as.
+ */
+#define GX_ACT_LIST(X)                 \
+    X(NONE, "none", NOTHING, 0)        \
+    X(RELU, "relu", Y, 1)              \
+    X(GELU_TANH, "gelu_tanh", PRE, 16) \
+    X(GELU_ERF, "gelu_erf", PRE, 20)   \
+    X(SILU, "silu", PRE, 11)           \
+    X(TANH, "tanh", Y, 10)             \
+    X(SIGMOID, "sigmoid", Y, 10)
+typedef enum gx_act {
+#define GX_ACT_ENUM(act, name, reads, flops) GX_ACT_##act,
+    GX_ACT_LIST(GX_ACT_ENUM)
+#undef GX_ACT_ENUM
+        GX_N_ACTS
+} gx_act;
+typedef enum gx_act_reads {
+    GX_ACT_READS_NOTHING,
+    GX_ACT_READS_Y,
+    GX_ACT_READS_PRE
+} gx_act_reads;
+extern const char *const gx_act_names[]; /* by gx_act, ends with NULL */
+extern const gx_act_reads gx_act_reads_of[GX_N_ACTS];
 
 /* gemm: out[m,n] = op(a)[m,k] op(b)[k,n]; epilogue.* expands to gemm + epilogue */
 enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_BIAS, GX_GEMM_OUT };
@@ -175,7 +197,7 @@ enum { GX_GEMM_BWD_TRANS_A, GX_GEMM_BWD_TRANS_B, GX_GEMM_BWD_ACT };
 enum { GX_EPILOGUE_X, GX_EPILOGUE_BIAS, GX_EPILOGUE_OUT, GX_EPILOGUE_PRE };
 enum { GX_EPILOGUE_ACT };
 /* epilogue.bwd: dx = dy * act'(pre or y), dbias = column sums of dx; dx or dbias may be
- * absent. relu reads y, gelu_tanh reads pre, none reads neither. */
+ * absent. GX_ACT_LIST says which of y and pre it reads. */
 enum {
     GX_EPILOGUE_BWD_DY,
     GX_EPILOGUE_BWD_Y,
