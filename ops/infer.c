@@ -14,8 +14,13 @@ void gx_misfit(gx_diagnostics *list, const gx_node *node, const char *key,
     char text[512];
     va_list args;
 
-    for (int f = 0; key && f < node->n_fields; f++) {
-        if (strcmp(node->fields[f].key, key) == 0)
+    for (int f = node->n_fields - 1; key && f >= 0; f--) {
+        const char *written = node->fields[f].key;
+        const size_t length = strlen(key);
+
+        /* the field itself, or the first integer of its list */
+        if (strncmp(written, key, length) == 0 &&
+            (written[length] == '\0' || written[length] == '.'))
             pos = node->fields[f].pos;
     }
     va_start(args, format);

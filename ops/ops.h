@@ -43,8 +43,9 @@ struct gx_op {
     const gx_field *fields; /* ends with name NULL */
     gx_phase phase;         /* where it stands unless the model says otherwise */
     bool internal;          /* only gexec puts it into a graph */
-    bool loss; /* a scalar whose derivative is written for a gradient of exactly 1 */
-    bool sum;  /* its inputs get the gradient of its output as it is, 1 included */
+    bool loss;      /* a scalar whose derivative is written for a gradient of exactly 1 */
+    bool takes_one; /* its derivative takes a gradient of exactly 1 too, as no dy */
+    bool sum;       /* its inputs get the gradient of its output as it is, 1 included */
 
     /* Sets shape and dtype of the outputs from inputs and attributes; reports what does
      * not fit. `value` gives the graph's values by call->arg order (NULL: absent); for
@@ -206,8 +207,32 @@ enum {
     GX_EPILOGUE_BWD_DBIAS
 };
 enum { GX_EPILOGUE_BWD_ACT };
-/* add: out = a + b, same shapes */
-enum { GX_ADD_A, GX_ADD_B, GX_ADD_OUT };
+/* add, sub, mul: out = a op b, broadcast as in PyTorch */
+enum { GX_BINARY_A, GX_BINARY_B, GX_BINARY_OUT };
+/* scale: out = factor x */
+enum { GX_SCALE_X, GX_SCALE_OUT };
+enum { GX_SCALE_FACTOR };
+/* sum, mean, max over `axis`: no axis is all of them; DTYPE is not there in max */
+enum { GX_REDUCE_X, GX_REDUCE_OUT };
+enum { GX_REDUCE_AXIS, GX_REDUCE_KEEPDIM, GX_REDUCE_DTYPE };
+/* sum.bwd, mean.bwd: dx = dy along `axis`; dy may be absent: exactly 1 */
+enum { GX_REDUCE_BWD_DY, GX_REDUCE_BWD_DX };
+enum {
+    GX_REDUCE_BWD_SHAPE,
+    GX_REDUCE_BWD_AXIS,
+    GX_REDUCE_BWD_KEEPDIM,
+    GX_REDUCE_BWD_DTYPE
+};
+/* max.bwd: what equals the maximum shares dy evenly */
+enum { GX_MAX_BWD_DY, GX_MAX_BWD_X, GX_MAX_BWD_Y, GX_MAX_BWD_DX };
+enum { GX_MAX_BWD_AXIS, GX_MAX_BWD_KEEPDIM };
+/* sum_to, broadcast_to: x in another shape, one the derivative of the other */
+enum { GX_SHAPED_X, GX_SHAPED_OUT };
+enum { GX_SHAPED_SHAPE };
+/* softmax over `axis`, and softmax.bwd */
+enum { GX_SOFTMAX_X, GX_SOFTMAX_OUT };
+enum { GX_SOFTMAX_AXIS };
+enum { GX_SOFTMAX_BWD_DY, GX_SOFTMAX_BWD_Y, GX_SOFTMAX_BWD_DX };
 /* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] (mean) */
 enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
 /* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */
