@@ -382,7 +382,11 @@ static bool check_keys(gx_builder *builder, int32_t id)
                    !gx_is_list_item(node, written->key)) {
             const char *near = gx_nearest_field(node->op, written->key, true);
 
-            if (near)
+            if (gx_list_of(node->op, written->key))
+                gx_report(builder->list, written->key_pos,
+                          "%s is one integer, or a list of up to %d",
+                          gx_list_of(node->op, written->key), GX_MAX_RANK);
+            else if (near)
                 gx_report(builder->list, written->key_pos,
                           "%s has no field \"%s\"; did you mean \"%s\"?", node->op_name,
                           written->key, near);

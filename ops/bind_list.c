@@ -46,6 +46,18 @@ bool gx_is_list_item(const gx_node *node, const char *key)
     return false;
 }
 
+const char *gx_list_of(const gx_op *op, const char *key)
+{
+    for (const gx_field *field = op->fields; field->name; field++) {
+        const size_t length = strlen(field->name);
+
+        if (field->kind == GX_FIELD_INTS && strncmp(key, field->name, length) == 0 &&
+            key[length] == '.')
+            return field->name;
+    }
+    return NULL;
+}
+
 bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_attr *attr)
 {
     const gx_graph *graph = builder->graph;

@@ -44,6 +44,8 @@ bool gx_read_attr(gx_builder *builder, const gx_field *field, const char *text,
 
 /* The key is that of one integer of a list: "axis.1" beside "axis.0". */
 bool gx_is_list_item(const gx_node *node, const char *key);
+/* The field of integers whose list has this key, right or not, by name; or NULL. */
+const char *gx_list_of(const gx_op *op, const char *key);
 /* Reads a field of integers, absent or not; reports and returns false where one is not an
  * integer. */
 bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_attr *attr);
