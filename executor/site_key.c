@@ -88,6 +88,8 @@ static void add_attr(key_writer *w, const gx_attr *attr)
     add_number(w, attr->present);
     add_number(w, attr->i);
     add_hash(w, &attr->r, sizeof attr->r);
+    if (attr->list)
+        add_hash(w, attr->list, (size_t)attr->i * sizeof *attr->list);
 }
 
 static void add_node(key_writer *w, const gx_graph *graph, int32_t index,

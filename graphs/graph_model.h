@@ -84,11 +84,13 @@ typedef struct gx_field_value {
     gx_pos key_pos, pos;
 } gx_field_value;
 
-/* A non-tensor field after checking; BOOL and ENUM use i (ENUM: index into choices). */
+/* A non-tensor field after checking; BOOL and ENUM use i (ENUM: index into choices), INTS
+ * has i integers in `list`, which lives in the graph's arena. */
 typedef struct gx_attr {
     int64_t i;
     double r;
     bool present;
+    const int64_t *list;
 } gx_attr;
 
 typedef struct gx_node {

@@ -20,6 +20,11 @@ const char *gx_builder_gradient(gx_builder *builder, int32_t id)
     return gradient ? gradient->sum : NULL;
 }
 
+bool gx_builder_is_one(const char *gradient)
+{
+    return gradient == one;
+}
+
 bool gx_builder_wants(gx_builder *builder, int32_t id)
 {
     const gx_gradient *gradient = gradient_of(builder, id);
@@ -230,7 +235,7 @@ static bool may_derive(gx_builder *builder, int32_t id)
                           "\"%s\" is used in a further computation; the derivative of %s "
                           "is for a loss, or one of the terms of a sum that is the loss",
                           node->origin, node->op_name);
-    } else if (!node->op->loss && is_one && !node->op->sum) {
+    } else if (!node->op->loss && is_one && !node->op->sum && !node->op->takes_one) {
         gx_report(builder->list, builder->graph->backward_pos,
                   "backward: \"%s\" is made by %s, expected a loss such as "
                   "softmax_cross_entropy or mse, or a sum of them",

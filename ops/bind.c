@@ -16,6 +16,7 @@ static const char *const kind_text[] = {
     [GX_FIELD_INT] = "an integer",
     [GX_FIELD_REAL] = "a number",
     [GX_FIELD_ENUM] = "one of its words",
+    [GX_FIELD_INTS] = "an integer, or a list of them",
 };
 
 const gx_field *gx_field_find(const gx_op *op, const char *name, int *index)
@@ -377,10 +378,15 @@ static bool check_keys(gx_builder *builder, int32_t id)
                       "field \"%s\" is given twice, first on line %d", written->key,
                       (int)first->key_pos.line);
             good = false;
-        } else if (!gx_field_find(node->op, written->key, &index)) {
+        } else if (!gx_field_find(node->op, written->key, &index) &&
+                   !gx_is_list_item(node, written->key)) {
             const char *near = gx_nearest_field(node->op, written->key, true);
 
-            if (near)
+            if (gx_list_of(node->op, written->key))
+                gx_report(builder->list, written->key_pos,
+                          "%s is one integer, or a list of up to %d",
+                          gx_list_of(node->op, written->key), GX_MAX_RANK);
+            else if (near)
                 gx_report(builder->list, written->key_pos,
                           "%s has no field \"%s\"; did you mean \"%s\"?", node->op_name,
                           written->key, near);
@@ -399,6 +405,8 @@ static bool bind_attr(gx_builder *builder, int32_t id, const gx_field *field, in
     gx_attr *attr = &builder->graph->nodes[id].attr[index];
     const gx_pos pos = builder->graph->nodes[id].pos;
 
+    if (field->kind == GX_FIELD_INTS)
+        return gx_read_list(builder, id, field, attr);
     if (written)
         return gx_read_attr(builder, field, written->text, written->pos, attr);
     if (field->fallback)

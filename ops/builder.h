@@ -39,6 +39,19 @@ bool gx_infer(gx_builder *builder, int32_t id);
 /* Reads one attribute's text; reports and returns false when it is not one. */
 bool gx_read_attr(gx_builder *builder, const gx_field *field, const char *text,
                   gx_pos pos, gx_attr *attr);
+
+/* --- bind_list.c --- */
+
+/* The key is that of one integer of a list: "axis.1" beside "axis.0". */
+bool gx_is_list_item(const gx_node *node, const char *key);
+/* The field of integers whose list has this key, right or not, by name; or NULL. */
+const char *gx_list_of(const gx_op *op, const char *key);
+/* Reads a field of integers, absent or not; reports and returns false where one is not an
+ * integer. */
+bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_attr *attr);
+
+/* --- bind.c again --- */
+
 /* Of the values that stand, the name nearest to `name`, or NULL. */
 const char *gx_nearest_value(gx_builder *builder, const char *name);
 /* The row's field of that name, or NULL; *index counts among tensors or among the others.

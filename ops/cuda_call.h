@@ -34,6 +34,19 @@ static inline gx_act gx_act_of(const gx_call *call, int attr)
     return (gx_act)call->attr[attr].i;
 }
 
+/* What the derivative of an activation reads of the forward pass; NULL: nothing. */
+static inline const void *gx_act_saved(const gx_call *call, gx_act act, int y, int pre)
+{
+    switch (gx_act_reads_of[act]) {
+    case GX_ACT_READS_Y:
+        return gx_data(call, y);
+    case GX_ACT_READS_PRE:
+        return gx_data(call, pre);
+    default:
+        return NULL;
+    }
+}
+
 /* A tensor as a matrix: its last size is the columns. */
 static inline int64_t gx_columns(const gx_tensor *tensor)
 {

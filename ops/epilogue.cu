@@ -11,7 +11,7 @@ namespace
 constexpr int THREADS = 256;
 constexpr int64_t MAX_GRID_Y = 65535;
 
-template <typename T, int N>
+template <typename T, int N, int ACT>
 __global__ void __launch_bounds__(THREADS)
     epilogue_kernel(const __grid_constant__ gx_epilogue e)
 {
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(THREADS)
                 gx_store_vector(pre + at, v);
 #pragma unroll
             for (int i = 0; i < N; i++)
-                v[i] = gx_apply_act(e.act, v[i]);
+                v[i] = gx_apply_act(ACT, v[i]);
             gx_store_vector(out + at, v);
         }
     }
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* With column sums a block has all rows of its columns (gridDim.y is 1), and adds the
  * sums of its threads in the order of y. Shared memory: [blockDim.y][blockDim.x * N]. */
-template <typename T, int N>
+template <typename T, int N, int ACT>
 __global__ void __launch_bounds__(1024)
     epilogue_bwd_kernel(const __grid_constant__ gx_epilogue_bwd e)
 {
@@ -71,11 +71,11 @@ __global__ void __launch_bounds__(1024)
             float v[N], s[N] = {};
 
             gx_load_vector(v, dy + at);
-            if (e.act != GX_ACT_NONE)
+            if (ACT != GX_ACT_NONE)
                 gx_load_vector(s, saved + at);
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                v[i] = gx_act_backward(e.act, v[i], s[i]);
+                v[i] = gx_act_backward(ACT, v[i], s[i]);
                 total[i] += v[i];
             }
             if (dx != nullptr)
@@ -99,22 +99,50 @@ __global__ void __launch_bounds__(1024)
     }
 }
 
+/* An instance for each activation: a branch in the loop would keep the registers of the
+ * dearest one for all. */
+template <typename T, int N> const void *forward_instance_of(int act)
+{
+    switch (act) {
+#define FORWARD_CASE(act, name, reads, flops) \
+    case GX_ACT_##act:                        \
+        return (const void *)epilogue_kernel<T, N, GX_ACT_##act>;
+        GX_ACT_LIST(FORWARD_CASE)
+#undef FORWARD_CASE
+    default:
+        return nullptr;
+    }
+}
+
+template <typename T, int N> const void *backward_instance_of(int act)
+{
+    switch (act) {
+#define BACKWARD_CASE(act, name, reads, flops) \
+    case GX_ACT_##act:                         \
+        return (const void *)epilogue_bwd_kernel<T, N, GX_ACT_##act>;
+        GX_ACT_LIST(BACKWARD_CASE)
+#undef BACKWARD_CASE
+    default:
+        return nullptr;
+    }
+}
+
 static const void *forward_instance(const gx_epilogue *e)
 {
     if (e->dtype == GX_BF16)
-        return e->wide ? (const void *)epilogue_kernel<__nv_bfloat16, 8>
-                       : (const void *)epilogue_kernel<__nv_bfloat16, 1>;
-    return e->wide ? (const void *)epilogue_kernel<float, 4>
-                   : (const void *)epilogue_kernel<float, 1>;
+        return e->wide ? forward_instance_of<__nv_bfloat16, 8>(e->act)
+                       : forward_instance_of<__nv_bfloat16, 1>(e->act);
+    return e->wide ? forward_instance_of<float, 4>(e->act)
+                   : forward_instance_of<float, 1>(e->act);
 }
 
 static const void *backward_instance(const gx_epilogue_bwd *e)
 {
     if (e->dtype == GX_BF16)
-        return e->wide ? (const void *)epilogue_bwd_kernel<__nv_bfloat16, 2>
-                       : (const void *)epilogue_bwd_kernel<__nv_bfloat16, 1>;
-    return e->wide ? (const void *)epilogue_bwd_kernel<float, 2>
-                   : (const void *)epilogue_bwd_kernel<float, 1>;
+        return e->wide ? backward_instance_of<__nv_bfloat16, 2>(e->act)
+                       : backward_instance_of<__nv_bfloat16, 1>(e->act);
+    return e->wide ? backward_instance_of<float, 2>(e->act)
+                   : backward_instance_of<float, 1>(e->act);
 }
 
 /* The smallest power of two from `least` to `most` that covers n. */

@@ -79,12 +79,8 @@ static gx_epilogue_bwd describe_backward(const gx_group *group)
                   ? NULL
                   : gx_data(call, GX_EPILOGUE_BWD_DX),
         .dbias = gx_data(call, GX_EPILOGUE_BWD_DBIAS),
+        .saved = gx_act_saved(call, act, GX_EPILOGUE_BWD_Y, GX_EPILOGUE_BWD_PRE),
     };
-
-    if (act == GX_ACT_RELU)
-        e.saved = gx_data(call, GX_EPILOGUE_BWD_Y);
-    else if (act == GX_ACT_GELU_TANH)
-        e.saved = gx_data(call, GX_EPILOGUE_BWD_PRE);
     const uintptr_t all = (uintptr_t)e.dy | (uintptr_t)e.saved | (uintptr_t)e.dx;
 
     e.wide = all % (2 * gx_dtype_bytes(e.dtype)) == 0 && e.columns % 2 == 0;

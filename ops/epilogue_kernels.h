@@ -24,7 +24,7 @@ typedef struct gx_epilogue_bwd {
     gx_dtype dtype;
     bool wide; /* every pointer and row allows two elements at once */
     int act;
-    const void *dy, *saved; /* y for relu, pre for gelu_tanh, NULL for none */
+    const void *dy, *saved; /* y or pre, as GX_ACT_LIST says; else NULL */
     void *dx, *dbias;
 } gx_epilogue_bwd;
 

@@ -31,6 +31,14 @@ const char *const gx_epilogue_samples[] = {
     TRAINED("[5, 3]", "[3]", "", ""),
     TRAINED("[37, 129]", "[129]", ", act: gelu_tanh", ""),
     TRAINED("[300, 40]", "[40]", ", act: relu", ""),
+    FORWARD("[3, 5]", "[5]", ", bias: b, act: gelu_erf, pre: p", "y, p"),
+    FORWARD("[33, 1030]", "[1030]", ", bias: b, act: silu, pre: p", "y, p"),
+    FORWARD("[7, 129]", "[129]", ", bias: b, act: tanh", "y"),
+    FORWARD("[9, 64]", "[64]", ", bias: b, act: sigmoid", "y"),
+    TRAINED("[37, 129]", "[129]", ", act: gelu_erf", ""),
+    TRAINED("[30, 40]", "[40]", ", act: silu", ""),
+    TRAINED("[37, 12]", "[12]", ", act: tanh", ""),
+    TRAINED("[5, 129]", "[129]", ", act: sigmoid", ""),
     NULL
 };
 
@@ -50,6 +58,10 @@ const char *const gx_epilogue_bwd_samples[] = {
     BWD("[33, 1030]", "[1030]", ", y: kept, act: relu" BOTH, "dx, dbias"),
     BWD("[4100, 3]", "[3]", ", dbias: dbias", "dbias"),
     BWD("[513, 67]", "[67]", ", pre: kept, act: gelu_tanh, dbias: dbias", "dbias"),
+    BWD("[5, 66]", "[66]", ", pre: kept, act: gelu_erf" BOTH, "dx, dbias"),
+    BWD("[33, 65]", "[65]", ", pre: kept, act: silu" BOTH, "dx, dbias"),
+    BWD("[300, 4]", "[4]", ", y: kept, act: tanh" BOTH, "dx, dbias"),
+    BWD("[3, 1030]", "[1030]", ", y: kept, act: sigmoid, dx: dx", "dx"),
     BWD("[0, 3]", "[3]", ", y: kept, act: relu" BOTH, "dx, dbias"),
     BWD("[3, 0]", "[0]", BOTH, "dx, dbias"),
     NULL
@@ -73,18 +85,26 @@ const char *const gx_epilogue_bwd_samples[] = {
               GX_SAMPLE_OPS "  - {op: " op ", name: dx, dy: dy, " kept ": kept}\n" \
                             "outputs: [dx]\n")
 
-const char *const gx_relu_samples[] = {
-    ACT("relu", "[1]"),    ACT("relu", "[5, 7]"),           ACT("relu", "[3, 1031]"),
-    ACT("relu", "[0, 4]"), ACT_TRAINED("relu", "[13, 77]"), NULL
-};
-const char *const gx_gelu_samples[] = { ACT("gelu_tanh", "[1]"),
-                                        ACT("gelu_tanh", "[5, 7]"),
-                                        ACT("gelu_tanh", "[3, 1031]"),
-                                        ACT("gelu_tanh", "[0, 4]"),
-                                        ACT_TRAINED("gelu_tanh", "[13, 77]"),
-                                        NULL };
-const char *const gx_relu_bwd_samples[] = { ACT_BWD("relu.bwd", "y", "[1]"),
-                                            ACT_BWD("relu.bwd", "y", "[9, 133]"), NULL };
-const char *const gx_gelu_bwd_samples[] = { ACT_BWD("gelu_tanh.bwd", "x", "[1]"),
-                                            ACT_BWD("gelu_tanh.bwd", "x", "[9, 133]"),
-                                            NULL };
+#define ACT_ALL(op)                                                                 \
+    {                                                                               \
+        ACT(op, "[1]"), ACT(op, "[5, 7]"), ACT(op, "[3, 1031]"), ACT(op, "[0, 4]"), \
+            ACT_TRAINED(op, "[13, 77]"), NULL                                       \
+    }
+
+#define ACT_BWD_ALL(op, kept)                                         \
+    {                                                                 \
+        ACT_BWD(op, kept, "[1]"), ACT_BWD(op, kept, "[9, 133]"), NULL \
+    }
+
+const char *const gx_relu_samples[] = ACT_ALL("relu");
+const char *const gx_gelu_tanh_samples[] = ACT_ALL("gelu_tanh");
+const char *const gx_gelu_erf_samples[] = ACT_ALL("gelu_erf");
+const char *const gx_silu_samples[] = ACT_ALL("silu");
+const char *const gx_tanh_samples[] = ACT_ALL("tanh");
+const char *const gx_sigmoid_samples[] = ACT_ALL("sigmoid");
+const char *const gx_relu_bwd_samples[] = ACT_BWD_ALL("relu.bwd", "y");
+const char *const gx_gelu_tanh_bwd_samples[] = ACT_BWD_ALL("gelu_tanh.bwd", "x");
+const char *const gx_gelu_erf_bwd_samples[] = ACT_BWD_ALL("gelu_erf.bwd", "x");
+const char *const gx_silu_bwd_samples[] = ACT_BWD_ALL("silu.bwd", "x");
+const char *const gx_tanh_bwd_samples[] = ACT_BWD_ALL("tanh.bwd", "y");
+const char *const gx_sigmoid_bwd_samples[] = ACT_BWD_ALL("sigmoid.bwd", "y");

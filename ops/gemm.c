@@ -19,9 +19,11 @@ static const gx_field gemm_bwd_fields[] = {
     { "a", GX_FIELD_IN, true, NULL, NULL, "as in the gemm" },
     { "b", GX_FIELD_IN, true, NULL, NULL, "as in the gemm" },
     { "dy", GX_FIELD_IN, true, NULL, NULL, "[m, n], gradient of the gemm's out" },
-    { "y", GX_FIELD_IN, false, NULL, NULL, "[m, n], the gemm's out; relu needs it" },
+    { "y", GX_FIELD_IN, false, NULL, NULL,
+      "[m, n], the gemm's out; relu, tanh and sigmoid need it" },
     { "pre", GX_FIELD_IN, false, NULL, NULL,
-      "[m, n], what the activation was applied to; gelu_tanh needs it" },
+      "[m, n], what the activation was applied to; gelu_tanh, gelu_erf and silu need "
+      "it" },
     { "da", GX_FIELD_OUT, false, NULL, NULL, "gradient of a" },
     { "db", GX_FIELD_OUT, false, NULL, NULL, "gradient of b" },
     { "dbias", GX_FIELD_OUT, false, NULL, NULL, "[n], gradient of the bias" },
@@ -217,16 +219,9 @@ static bool bwd_has_operands(const gx_node *node, gx_value **value, gx_diagnosti
 {
     const gx_act act = (gx_act)node->attr[GX_GEMM_BWD_ACT].i;
 
-    if (act == GX_ACT_RELU && !value[GX_GEMM_BWD_Y]) {
-        gx_misfit(list, node, "epilogue.act",
-                  "the derivative of relu needs the field \"y\"");
+    if (!gx_expect_act_operand(list, node, "epilogue.act", act, value[GX_GEMM_BWD_Y],
+                               value[GX_GEMM_BWD_PRE]))
         return false;
-    }
-    if (act == GX_ACT_GELU_TANH && !value[GX_GEMM_BWD_PRE]) {
-        gx_misfit(list, node, "epilogue.act",
-                  "the derivative of gelu_tanh needs the field \"pre\"");
-        return false;
-    }
     if (!value[GX_GEMM_BWD_DA] && !value[GX_GEMM_BWD_DB] && !value[GX_GEMM_BWD_DBIAS]) {
         gx_misfit(list, node, NULL, "it makes nothing: expected da, db or dbias");
         return false;
@@ -294,19 +289,19 @@ static int bwd_parts(gx_builder *builder, int32_t id, part parts[3])
     int n = 0;
 
     if (dx || dbias) {
-        const bool relu = act == GX_ACT_RELU, gelu = act == GX_ACT_GELU_TANH;
+        const gx_act_reads reads = gx_act_reads_of[act];
+        const char *y = gx_builder_operand(builder, id, GX_GEMM_BWD_Y);
+        const char *pre = gx_builder_operand(builder, id, GX_GEMM_BWD_PRE);
 
-        parts[n++] = (part){
-            "epilogue.bwd",
-            "act",
-            { { "dy", dy },
-              { "y", relu ? gx_builder_operand(builder, id, GX_GEMM_BWD_Y) : NULL },
-              { "pre", gelu ? gx_builder_operand(builder, id, GX_GEMM_BWD_PRE) : NULL },
-              { "act", act != GX_ACT_NONE ? gx_act_names[act] : NULL },
-              { "dx", dx },
-              { "dbias", dbias } },
-            6
-        };
+        parts[n++] = (part){ "epilogue.bwd",
+                             "act",
+                             { { "dy", dy },
+                               { "y", reads == GX_ACT_READS_Y ? y : NULL },
+                               { "pre", reads == GX_ACT_READS_PRE ? pre : NULL },
+                               { "act", act != GX_ACT_NONE ? gx_act_names[act] : NULL },
+                               { "dx", dx },
+                               { "dbias", dbias } },
+                             6 };
     }
     if (db) {
         parts[n] = (part){ .op = "gemm", .suffix = "weight", .n_fields = 5 };

@@ -103,8 +103,7 @@ static void add_backward(const gx_group *group, gx_tile *tile)
 
     tile->tail = GX_TAIL_BACKWARD;
     tile->act = (int)act;
-    tile->saved = act == GX_ACT_RELU ? gx_data(call, GX_EPILOGUE_BWD_Y)
-                                     : gx_data(call, GX_EPILOGUE_BWD_PRE);
+    tile->saved = gx_act_saved(call, act, GX_EPILOGUE_BWD_Y, GX_EPILOGUE_BWD_PRE);
     tile->out = gx_is_elided(group, 1, GX_EPILOGUE_BWD_DX)
                     ? NULL
                     : gx_data(call, GX_EPILOGUE_BWD_DX);

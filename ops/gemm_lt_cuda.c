@@ -37,6 +37,14 @@ static const char *refuses_aux(const gx_call *call, int arg)
     return NULL;
 }
 
+/* gelu is the library's in its tanh form alone. */
+static const char *refuses_act(gx_act act)
+{
+    if (act == GX_ACT_NONE || act == GX_ACT_RELU || act == GX_ACT_GELU_TANH)
+        return NULL;
+    return "cuBLASLt has relu and gelu_tanh, and no other activation";
+}
+
 const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_lt_refuses(group, ctx);
@@ -50,6 +58,8 @@ const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
 
     if (!gx_has(epilogue, GX_EPILOGUE_BIAS) && act == GX_ACT_NONE)
         return "there is neither bias nor activation";
+    if (refuses_act(act) != NULL)
+        return refuses_act(act);
     if (gx_kept_of(group) == NULL)
         return NULL;
     if (act != GX_ACT_GELU_TANH)
@@ -70,6 +80,8 @@ const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx
 
     if (act == GX_ACT_NONE)
         return "there is no activation to go back through";
+    if (refuses_act(act) != NULL)
+        return refuses_act(act);
     if (!gx_has(backward, GX_EPILOGUE_BWD_DX) ||
         gx_is_elided(group, 1, GX_EPILOGUE_BWD_DX))
         return "dx is not wanted";

@@ -45,7 +45,7 @@ typedef struct gx_tile {
     int act;
     const void *bias;
     void *pre;
-    const void *saved; /* y for relu, pre for gelu_tanh */
+    const void *saved; /* y or pre, as GX_ACT_LIST says */
     void *dbias;
     float *partial; /* [row tiles, n], when out has more than one row of tiles */
 } gx_tile;

@@ -14,8 +14,13 @@ void gx_misfit(gx_diagnostics *list, const gx_node *node, const char *key,
     char text[512];
     va_list args;
 
-    for (int f = 0; key && f < node->n_fields; f++) {
-        if (strcmp(node->fields[f].key, key) == 0)
+    for (int f = node->n_fields - 1; key && f >= 0; f--) {
+        const char *written = node->fields[f].key;
+        const size_t length = strlen(key);
+
+        /* the field itself, or the first integer of its list */
+        if (strncmp(written, key, length) == 0 &&
+            (written[length] == '\0' || written[length] == '.'))
             pos = node->fields[f].pos;
     }
     va_start(args, format);
@@ -71,6 +76,18 @@ bool gx_expect_like(gx_diagnostics *list, const gx_node *node, const char *key,
                   gx_shape_text(value->rank, value->dim, have, sizeof have),
                   gx_shape_text(rank, dim, want, sizeof want));
     return same;
+}
+
+bool gx_expect_act_operand(gx_diagnostics *list, const gx_node *node, const char *key,
+                           gx_act act, const gx_value *y, const gx_value *pre)
+{
+    const gx_act_reads reads = gx_act_reads_of[act];
+
+    if ((reads != GX_ACT_READS_Y || y) && (reads != GX_ACT_READS_PRE || pre))
+        return true;
+    gx_misfit(list, node, key, "the derivative of %s needs the field \"%s\"",
+              gx_act_names[act], reads == GX_ACT_READS_Y ? "y" : "pre");
+    return false;
 }
 
 void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim)

@@ -18,6 +18,11 @@ bool gx_expect_rank(gx_diagnostics *list, const gx_node *node, const char *key,
 bool gx_expect_like(gx_diagnostics *list, const gx_node *node, const char *key,
                     const gx_value *value, int rank, const int64_t *dim);
 
+/* The derivative of an activation has what GX_ACT_LIST says that it reads; `key` is the
+ * field that names the activation. */
+bool gx_expect_act_operand(gx_diagnostics *list, const gx_node *node, const char *key,
+                           gx_act act, const gx_value *y, const gx_value *pre);
+
 /* Shape of an output; NULL is an output that is absent. */
 void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim);
 

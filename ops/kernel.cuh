@@ -92,22 +92,78 @@ static __device__ __forceinline__ float gx_gelu_slope(float x)
     return s * (1.0f + 2.0f * x * rest * c0 * (1.0f + 3.0f * c1 * x * x));
 }
 
-static __device__ __forceinline__ float gx_apply_act(int act, float x)
+/* The share of a normal distribution below x: 1 + erf would cancel where x is far below
+ * zero. */
+static __device__ __forceinline__ float gx_normal_share(float x)
 {
-    if (act == GX_ACT_RELU)
-        return x > 0.0f || x != x ? x : 0.0f; /* NaN stays */
-    if (act == GX_ACT_GELU_TANH)
-        return x * gx_gelu_gate(x);
-    return x;
+    return 0.5f * erfcf(-0.7071067811865476f * x);
 }
 
-/* `saved` is y for relu and pre for gelu_tanh. relu selects and does not multiply: an
+static __device__ __forceinline__ float gx_gelu_erf_slope(float x)
+{
+    /* Beyond this the density is 0 in f32, and x times it is. */
+    if (x < -20.0f)
+        return 0.0f;
+    if (x > 20.0f)
+        return 1.0f;
+    return gx_normal_share(x) + x * 0.3989422804014327f * expf(-0.5f * x * x);
+}
+
+static __device__ __forceinline__ float gx_sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+static __device__ __forceinline__ float gx_silu_slope(float x)
+{
+    /* Beyond this the gate is 0, or 1 and its slope times x is 0. */
+    if (x < -110.0f)
+        return 0.0f;
+    if (x > 110.0f)
+        return 1.0f;
+    return gx_sigmoid(x) * (1.0f + x * gx_sigmoid(-x));
+}
+
+static __device__ __forceinline__ float gx_apply_act(int act, float x)
+{
+    switch (act) {
+    case GX_ACT_RELU:
+        return x > 0.0f || x != x ? x : 0.0f; /* NaN stays */
+    case GX_ACT_GELU_TANH:
+        return x * gx_gelu_gate(x);
+    case GX_ACT_GELU_ERF:
+        return x * gx_normal_share(x);
+    case GX_ACT_SILU:
+        return x * gx_sigmoid(x);
+    case GX_ACT_TANH:
+        return tanhf(x);
+    case GX_ACT_SIGMOID:
+        return gx_sigmoid(x);
+    default:
+        return x;
+    }
+}
+
+/* `saved` is y or pre, as GX_ACT_LIST says. relu selects and does not multiply: an
  * infinite dy where y is 0 gives 0. */
 static __device__ __forceinline__ float gx_act_backward(int act, float dy, float saved)
 {
-    if (act == GX_ACT_RELU)
+    switch (act) {
+    case GX_ACT_RELU:
         return saved > 0.0f ? dy : 0.0f;
-    return act == GX_ACT_NONE ? dy : dy * gx_gelu_slope(saved);
+    case GX_ACT_GELU_TANH:
+        return dy * gx_gelu_slope(saved);
+    case GX_ACT_GELU_ERF:
+        return dy * gx_gelu_erf_slope(saved);
+    case GX_ACT_SILU:
+        return dy * gx_silu_slope(saved);
+    case GX_ACT_TANH:
+        return dy * (1.0f - saved * saved);
+    case GX_ACT_SIGMOID:
+        return dy * saved * (1.0f - saved);
+    default:
+        return dy;
+    }
 }
 
 /* --- sums --- */

@@ -43,8 +43,9 @@ struct gx_op {
     const gx_field *fields; /* ends with name NULL */
     gx_phase phase;         /* where it stands unless the model says otherwise */
     bool internal;          /* only gexec puts it into a graph */
-    bool loss; /* a scalar whose derivative is written for a gradient of exactly 1 */
-    bool sum;  /* its inputs get the gradient of its output as it is, 1 included */
+    bool loss;      /* a scalar whose derivative is written for a gradient of exactly 1 */
+    bool takes_one; /* its derivative takes a gradient of exactly 1 too, as no dy */
+    bool sum;       /* its inputs get the gradient of its output as it is, 1 included */
 
     /* Sets shape and dtype of the outputs from inputs and attributes; reports what does
      * not fit. `value` gives the graph's values by call->arg order (NULL: absent); for
@@ -153,8 +154,30 @@ const gx_alternative *gx_alternative_at(size_t i);
 
 /* --- operand indexes; the order of the tensor fields in each row's table --- */
 
-typedef enum gx_act { GX_ACT_NONE, GX_ACT_RELU, GX_ACT_GELU_TANH } gx_act;
-extern const char *const gx_act_names[]; /* "none", "relu", "gelu_tanh", NULL */
+/* The activations: name in YAML; what the derivative reads of the forward pass, the
+ * output y or `pre`, to which the activation was applied; operations that one counts as.
+ */
+#define GX_ACT_LIST(X)                 \
+    X(NONE, "none", NOTHING, 0)        \
+    X(RELU, "relu", Y, 1)              \
+    X(GELU_TANH, "gelu_tanh", PRE, 16) \
+    X(GELU_ERF, "gelu_erf", PRE, 20)   \
+    X(SILU, "silu", PRE, 11)           \
+    X(TANH, "tanh", Y, 10)             \
+    X(SIGMOID, "sigmoid", Y, 10)
+typedef enum gx_act {
+#define GX_ACT_ENUM(act, name, reads, flops) GX_ACT_##act,
+    GX_ACT_LIST(GX_ACT_ENUM)
+#undef GX_ACT_ENUM
+        GX_N_ACTS
+} gx_act;
+typedef enum gx_act_reads {
+    GX_ACT_READS_NOTHING,
+    GX_ACT_READS_Y,
+    GX_ACT_READS_PRE
+} gx_act_reads;
+extern const char *const gx_act_names[]; /* by gx_act, ends with NULL */
+extern const gx_act_reads gx_act_reads_of[GX_N_ACTS];
 
 /* gemm: out[m,n] = op(a)[m,k] op(b)[k,n]; epilogue.* expands to gemm + epilogue */
 enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_BIAS, GX_GEMM_OUT };
@@ -175,7 +198,7 @@ enum { GX_GEMM_BWD_TRANS_A, GX_GEMM_BWD_TRANS_B, GX_GEMM_BWD_ACT };
 enum { GX_EPILOGUE_X, GX_EPILOGUE_BIAS, GX_EPILOGUE_OUT, GX_EPILOGUE_PRE };
 enum { GX_EPILOGUE_ACT };
 /* epilogue.bwd: dx = dy * act'(pre or y), dbias = column sums of dx; dx or dbias may be
- * absent. relu reads y, gelu_tanh reads pre, none reads neither. */
+ * absent. GX_ACT_LIST says which of y and pre it reads. */
 enum {
     GX_EPILOGUE_BWD_DY,
     GX_EPILOGUE_BWD_Y,
@@ -184,8 +207,32 @@ enum {
     GX_EPILOGUE_BWD_DBIAS
 };
 enum { GX_EPILOGUE_BWD_ACT };
-/* add: out = a + b, same shapes */
-enum { GX_ADD_A, GX_ADD_B, GX_ADD_OUT };
+/* add, sub, mul: out = a op b, broadcast as in PyTorch */
+enum { GX_BINARY_A, GX_BINARY_B, GX_BINARY_OUT };
+/* scale: out = factor x */
+enum { GX_SCALE_X, GX_SCALE_OUT };
+enum { GX_SCALE_FACTOR };
+/* sum, mean, max over `axis`: no axis is all of them; DTYPE is not there in max */
+enum { GX_REDUCE_X, GX_REDUCE_OUT };
+enum { GX_REDUCE_AXIS, GX_REDUCE_KEEPDIM, GX_REDUCE_DTYPE };
+/* sum.bwd, mean.bwd: dx = dy along `axis`; dy may be absent: exactly 1 */
+enum { GX_REDUCE_BWD_DY, GX_REDUCE_BWD_DX };
+enum {
+    GX_REDUCE_BWD_SHAPE,
+    GX_REDUCE_BWD_AXIS,
+    GX_REDUCE_BWD_KEEPDIM,
+    GX_REDUCE_BWD_DTYPE
+};
+/* max.bwd: what equals the maximum shares dy evenly */
+enum { GX_MAX_BWD_DY, GX_MAX_BWD_X, GX_MAX_BWD_Y, GX_MAX_BWD_DX };
+enum { GX_MAX_BWD_AXIS, GX_MAX_BWD_KEEPDIM };
+/* sum_to, broadcast_to: x in another shape, one the derivative of the other */
+enum { GX_SHAPED_X, GX_SHAPED_OUT };
+enum { GX_SHAPED_SHAPE };
+/* softmax over `axis`, and softmax.bwd */
+enum { GX_SOFTMAX_X, GX_SOFTMAX_OUT };
+enum { GX_SOFTMAX_AXIS };
+enum { GX_SOFTMAX_BWD_DY, GX_SOFTMAX_BWD_Y, GX_SOFTMAX_BWD_DX };
 /* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] (mean) */
 enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
 /* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */

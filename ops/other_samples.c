@@ -1,26 +1,7 @@
-/* Sample models of sums, losses, metrics, optimizers and the step's own ops. */
+/* Sample models of losses, metrics, optimizers and the step's own ops. */
 #include "samples.h"
 
 #include <stddef.h>
-
-#define ADD(shape)                                        \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("a", shape, "normal")      \
-                  GX_SAMPLE_TENSOR("b", shape, "normal"), \
-              GX_SAMPLE_OPS "  - {op: add, name: y, a: a, b: b}\noutputs: [y]\n")
-
-const char *const gx_add_samples[] = {
-    ADD("[]"), ADD("[1]"), ADD("[3, 5, 7]"), ADD("[1027]"), ADD("[0, 3]"),
-    /* h is read twice, w by both terms: sums on the way back. */
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[5, 6]", "normal")
-                  GX_SAMPLE_TENSOR("t", "[5, 6]", "normal"),
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("w", "[6, 6]", "he_normal") GX_SAMPLE_OPS
-              "  - {op: gemm, name: h, a: x, b: w, epilogue: {act: gelu_tanh}}\n"
-              "  - {op: gemm, name: g, a: h, b: w}\n"
-              "  - {op: add, name: y, a: g, b: h}\n"
-              "  - {op: mse, name: loss, x: y, target: t}\n"
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n"),
-    NULL
-};
 
 #define CLASSES(op, rows, classes, out)                                              \
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]", "{normal: {std: 3}}") \

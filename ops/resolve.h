@@ -39,12 +39,20 @@ void gx_builder_rewrite(gx_builder *builder, int32_t node, const char *op,
 /* Name of operand `arg` of a node, or NULL where it is absent. */
 const char *gx_builder_operand(gx_builder *builder, int32_t node, int arg);
 
+/* A list of integers as fields "key.0", "key.1", ...: fills `fields`, returns how many.
+ */
+size_t gx_builder_list(gx_builder *builder, const char *key, int n, const int64_t *list,
+                       gx_field_text *fields);
+
 /* A fresh name "stem.suffix", numbered when it is taken; in the graph's arena. */
 const char *gx_builder_name(gx_builder *builder, const char *stem, const char *suffix);
 
 /* Name of the gradient that has reached value `id`, or NULL: none flows there. Where it
  * was read more than once the contributions are added first. */
 const char *gx_builder_gradient(gx_builder *builder, int32_t id);
+/* The gradient is exactly 1, that of the loss itself, and no tensor: only rows that say
+ * so meet it. */
+bool gx_builder_is_one(const char *gradient);
 /* True when a gradient for value `id` is wanted: it leads to a trained parameter. */
 bool gx_builder_wants(gx_builder *builder, int32_t id);
 /* The name under which a contribution to the gradient of `id` should be made. */

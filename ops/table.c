@@ -16,7 +16,17 @@ static const gx_op *const families[] = {
 
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
-const char *const gx_act_names[] = { "none", "relu", "gelu_tanh", NULL };
+const char *const gx_act_names[] = {
+#define GX_ACT_NAME(act, name, reads, flops) name,
+    GX_ACT_LIST(GX_ACT_NAME) NULL
+#undef GX_ACT_NAME
+};
+
+const gx_act_reads gx_act_reads_of[GX_N_ACTS] = {
+#define GX_ACT_READS(act, name, reads, flops) GX_ACT_READS_##reads,
+    GX_ACT_LIST(GX_ACT_READS)
+#undef GX_ACT_READS
+};
 
 size_t gx_op_count(void)
 {

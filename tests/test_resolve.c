@@ -53,8 +53,8 @@ static const bad_model bad_models[] = {
     { "  - {op: gemm, name: fc, a: x, b: w, trans_a: maybe}\n",
       "model.yaml:8:47: trans_a is \"maybe\", expected true or false" },
     { "  - {op: gemm, name: fc, a: x, b: w, epilogue: {act: gelu}}\n",
-      "epilogue.act is \"gelu\", expected one of: none, relu, gelu_tanh; did you mean "
-      "\"gelu_tanh\"?" },
+      "epilogue.act is \"gelu\", expected one of: none, relu, gelu_tanh, gelu_erf, silu, "
+      "tanh, sigmoid; did you mean \"gelu_erf\"?" },
     { "  - {op: sgd, name: u, param: x, grad: x, lr: b}\n",
       "model.yaml:8:31: param of sgd is updated in place: expected a parameter or state, "
       "\"x\" is neither" },
@@ -74,7 +74,9 @@ static const bad_model bad_models[] = {
     { FC "  - {op: softmax_cross_entropy, name: l, logits: h, labels: b}\n",
       "model.yaml:9:61: softmax_cross_entropy \"l\": labels is f32, expected i32" },
     { FC "  - {op: add, name: l, a: h, b: x}\n",
-      "model.yaml:9:33: add \"l\": b has shape [4, 8], expected [4, 3]" },
+      "model.yaml:9:33: add \"l\": a has shape [4, 3] and b has shape [4, 8], which do "
+      "not "
+      "broadcast" },
     { FC "  - {op: epilogue.bwd, name: e, dy: h, act: relu, dx: d}\n",
       "model.yaml:9:45: epilogue.bwd \"e\": the derivative of relu needs the field "
       "\"y\"" },

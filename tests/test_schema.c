@@ -43,6 +43,9 @@ static void put_type(gx_text *text, const gx_field *field)
     case GX_FIELD_REAL:
         gx_text_put(text, "\"$ref\": \"#/$defs/real\"");
         return;
+    case GX_FIELD_INTS:
+        gx_text_put(text, "\"$ref\": \"#/$defs/integers\"");
+        return;
     case GX_FIELD_ENUM:
         gx_text_put(text, "\"enum\": [");
         for (size_t i = 0; field->choices[i]; i++) {

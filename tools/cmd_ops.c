@@ -12,7 +12,7 @@ static const char *kind_name(gx_field_kind kind)
         [GX_FIELD_IN] = "tensor",   [GX_FIELD_INOUT] = "tensor, in place",
         [GX_FIELD_OUT] = "output",  [GX_FIELD_BOOL] = "true or false",
         [GX_FIELD_INT] = "integer", [GX_FIELD_REAL] = "number",
-        [GX_FIELD_ENUM] = "one of"
+        [GX_FIELD_ENUM] = "one of", [GX_FIELD_INTS] = "integers"
     };
 
     return names[kind];

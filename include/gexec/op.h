@@ -18,7 +18,9 @@ typedef enum gx_field_kind {
     GX_FIELD_BOOL,  /* true or false */
     GX_FIELD_INT,   /* an integer expression over dims */
     GX_FIELD_REAL,  /* a number */
-    GX_FIELD_ENUM   /* one of `choices` */
+    GX_FIELD_ENUM,  /* one of `choices` */
+    GX_FIELD_INTS   /* an integer expression over dims, or a list of up to GX_MAX_RANK;
+                       as fields of text a list is "axis.0", "axis.1", ... */
 } gx_field_kind;
 
 /* One field of an op. A dotted name such as "epilogue.bias" is written nested in YAML. */
