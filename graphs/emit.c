@@ -196,6 +196,14 @@ static bool is_named_output(const gx_graph *graph, const char *name)
     return false;
 }
 
+/* What training makes is named in an evaluation too, and not there. */
+static bool is_there(const gx_graph *graph, const char *name)
+{
+    const int32_t id = gx_graph_value_id(graph, name);
+
+    return id >= 0 && graph->values[id].is_output;
+}
+
 /* What the model names, then what the caller asked to keep. */
 static void put_outputs(gx_text *text, const gx_graph *graph)
 {
@@ -203,6 +211,8 @@ static void put_outputs(gx_text *text, const gx_graph *graph)
 
     gx_text_put(text, "outputs: [");
     for (size_t i = 0; i < graph->n_outputs; i++) {
+        if (!is_there(graph, graph->outputs[i]))
+            continue;
         gx_text_put(text, between);
         gx_put_scalar(text, graph->outputs[i]);
         between = ", ";
