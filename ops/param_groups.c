@@ -33,8 +33,19 @@ static bool matches(const char *pattern, const char *name)
     return *pattern == 0;
 }
 
+static bool is_glob(const char *pattern)
+{
+    return strpbrk(pattern, "*?") != NULL;
+}
+
 static void report_no_match(gx_builder *builder, const gx_field_value *pattern)
 {
+    if (is_glob(pattern->text)) {
+        gx_report(builder->list, pattern->pos,
+                  "no parameter that is trained fits \"%s\"", pattern->text);
+        return;
+    }
+
     const gx_graph *graph = builder->graph;
     const int32_t id = gx_graph_value_id(graph, pattern->text);
     const char **names = malloc((graph->n_values + 1) * sizeof *names);
@@ -82,13 +93,13 @@ static void match_pattern(gx_builder *builder, size_t group,
                           const gx_field_value *pattern)
 {
     const gx_graph *graph = builder->graph;
-    const bool is_glob = strpbrk(pattern->text, "*?") != NULL;
-    const int32_t id = is_glob ? -1 : gx_graph_value_id(graph, pattern->text);
+    const bool glob = is_glob(pattern->text);
+    const int32_t id = glob ? -1 : gx_graph_value_id(graph, pattern->text);
     bool found = id >= 0 && is_trained(&graph->values[id]);
 
     if (found)
         take(builder, id, group, pattern);
-    for (size_t i = 0; is_glob && i < graph->n_values; i++) {
+    for (size_t i = 0; glob && i < graph->n_values; i++) {
         if (!is_trained(&graph->values[i]) ||
             !matches(pattern->text, graph->values[i].name))
             continue;

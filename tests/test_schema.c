@@ -10,6 +10,7 @@
 #include "init.h"
 #include "ops.h"
 #include "reader.h"
+#include "schedule.h"
 #include "support.h"
 #include "text.h"
 
@@ -165,6 +166,97 @@ static void put_op_list(gx_text *text)
     gx_text_put(text, "\n      ]\n    },\n");
 }
 
+static bool is_setting(const gx_field *field)
+{
+    return field->kind != GX_FIELD_IN && field->kind != GX_FIELD_INOUT &&
+           field->kind != GX_FIELD_OUT && strcmp(field->name, "accumulate") != 0;
+}
+
+/* A group has the settings of any optimizer; the reader knows of which. */
+static void put_group_settings(gx_text *text)
+{
+    const gx_field *known[64];
+    size_t n = 0;
+    const gx_op *op;
+
+    for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
+        if (op->phase != GX_PHASE_OPTIMIZER || gx_op_is_internal(op))
+            continue;
+        for (const gx_field *field = gx_op_fields(op); field->name; field++) {
+            bool stands = !is_setting(field);
+
+            for (size_t k = 0; k < n; k++)
+                stands = stands || strcmp(known[k]->name, field->name) == 0;
+            if (stands || n == ARRAY_SIZE(known))
+                continue;
+            known[n++] = field;
+            gx_text_format(text, ",\n          \"%s\": {", field->name);
+            put_type(text, field);
+            gx_text_put(text, "}");
+        }
+    }
+}
+
+/* One kind of schedule: a word where it needs no setting, or a map. */
+static void put_schedules(gx_text *text)
+{
+    const gx_op *op = gx_op_find("schedule");
+
+    gx_text_put(text, "    \"schedule\": {\n      \"oneOf\": [\n"
+                      "        {\"enum\": [\"constant\"]},\n"
+                      "        {\"type\": \"object\", \"minProperties\": 1, "
+                      "\"maxProperties\": 1, \"additionalProperties\": false, "
+                      "\"properties\": {");
+    for (const gx_schedule_kind *kind = gx_schedule_kinds; kind->name; kind++) {
+        const char *between = "";
+
+        gx_text_format(text, "%s\n          \"%s\": {\"type\": \"object\", \"required\": [",
+                       kind == gx_schedule_kinds ? "" : ",", kind->name);
+        for (const char *const *key = kind->needs; *key; key++) {
+            gx_text_format(text, "%s\"%s\"", between, *key);
+            between = ", ";
+        }
+        gx_text_put(text, "], \"additionalProperties\": false, \"properties\": {");
+        between = "\n            ";
+        for (int may = 0; may < 2; may++) {
+            for (const char *const *key = may ? kind->may : kind->needs; *key; key++) {
+                for (const gx_field *field = gx_op_fields(op); field->name; field++) {
+                    if (strcmp(field->name, *key) != 0 || !is_setting(field))
+                        continue;
+                    gx_text_put(text, between);
+                    put_field(text, field, *key);
+                    between = ",\n            ";
+                }
+            }
+        }
+        gx_text_put(text, "}}");
+    }
+    gx_text_put(text, "\n        }}\n      ]\n    },\n    \"group\": {\n"
+                      "      \"type\": \"object\",\n      \"required\": [\"params\"],\n"
+                      "      \"additionalProperties\": false,\n"
+                      "      \"properties\": {\n"
+                      "          \"params\": {\"description\": \"Names; * stands for any "
+                      "characters, ? for one.\", \"oneOf\": [{\"type\": \"string\"}, "
+                      "{\"type\": \"array\", \"minItems\": 1, "
+                      "\"items\": {\"type\": \"string\"}}]},\n"
+                      "          \"lr\": {\"$ref\": \"#/$defs/real\"}");
+    put_group_settings(text);
+    gx_text_put(text, "\n      }\n    },\n");
+}
+
+/* What stands beside the optimizer's own map; one optimizer is among the others. */
+static void put_beside(gx_text *text)
+{
+    gx_text_put(text,
+                "\n        \"schedule\": {\"$ref\": \"#/$defs/schedule\"},\n"
+                "        \"clip_norm\": {\"$ref\": \"#/$defs/real\", \"description\": "
+                "\"The norm of all gradients is at most this.\"},\n"
+                "        \"accumulate\": {\"$ref\": \"#/$defs/integer\", "
+                "\"description\": \"Steps that make one update.\"},\n"
+                "        \"groups\": {\"type\": \"array\", "
+                "\"items\": {\"$ref\": \"#/$defs/group\"}}");
+}
+
 /* Its settings are the fields of the op that are no tensors, and the rate. */
 static void put_optimizers(gx_text *text)
 {
@@ -172,20 +264,29 @@ static void put_optimizers(gx_text *text)
     const gx_op *op;
 
     gx_text_put(text, "    \"optimizer\": {\n      \"type\": \"object\",\n"
-                      "      \"minProperties\": 1,\n      \"maxProperties\": 1,\n"
-                      "      \"additionalProperties\": false,\n      \"properties\": {");
+                      "      \"minProperties\": 1,\n      \"oneOf\": [");
+    for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
+        if (op->phase != GX_PHASE_OPTIMIZER || gx_op_is_internal(op))
+            continue;
+        gx_text_format(text, "%s{\"required\": [\"%s\"]}", between, gx_op_name(op));
+        between = ", ";
+    }
+    gx_text_put(text, "],\n      \"additionalProperties\": false,\n"
+                      "      \"properties\": {");
+    put_beside(text);
+    between = ",";
     for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
         if (op->phase != GX_PHASE_OPTIMIZER || gx_op_is_internal(op))
             continue;
         gx_text_format(
             text,
-            "%s\n        \"%s\": {\"type\": \"object\", \"required\": [\"lr\"], "
+            "%s\n        \"%s\": {\"type\": \"object\", %s"
             "\"additionalProperties\": false, \"properties\": {\n"
             "          \"lr\": {\"$ref\": \"#/$defs/real\"}",
-            between, gx_op_name(op));
+            between, gx_op_name(op),
+            op->default_rate > 0 ? "" : "\"required\": [\"lr\"], ");
         for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-            if (field->kind == GX_FIELD_IN || field->kind == GX_FIELD_INOUT ||
-                field->kind == GX_FIELD_OUT)
+            if (!is_setting(field))
                 continue;
             gx_text_put(text, ",\n          ");
             put_field(text, field, field->name);
@@ -203,6 +304,7 @@ static char *make_ops(void)
 
     put_op_list(&text);
     put_optimizers(&text);
+    put_schedules(&text);
     for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
         if (!gx_op_is_internal(op))
             put_op(&text, op);
@@ -347,6 +449,22 @@ static void the_keys_are_those_of_the_reader(void **state)
                      levels[i].keys);
 }
 
+/* Of the optimizer's keys the schema has those of the reader and every optimizer. */
+static void the_keys_beside_an_optimizer_are_those_of_the_reader(void **state)
+{
+    const gx_doc *properties =
+        at(((schema *)*state)->root, "$defs", "optimizer", "properties", NULL);
+
+    for (size_t i = 0; gx_keys_optimizer[i]; i++)
+        assert_non_null(at(properties, gx_keys_optimizer[i], NULL));
+    for (size_t i = 0; i < properties->n; i++) {
+        const gx_op *op = gx_op_find(properties->key[i]);
+
+        assert_true(is_one_of(properties->key[i], gx_keys_optimizer) ||
+                    (op && op->phase == GX_PHASE_OPTIMIZER));
+    }
+}
+
 static void compare_words(const gx_doc *list, const char *const *words)
 {
     size_t n = 0;
@@ -473,6 +591,7 @@ int main(int n_args, char **args)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ops_are_those_of_the_catalogue),
         cmocka_unit_test(the_keys_are_those_of_the_reader),
+        cmocka_unit_test(the_keys_beside_an_optimizer_are_those_of_the_reader),
         cmocka_unit_test(the_words_are_those_of_the_reader),
         cmocka_unit_test(the_initialisers_are_those_of_the_reader),
         cmocka_unit_test(every_reference_leads_somewhere),
