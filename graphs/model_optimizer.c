@@ -198,8 +198,7 @@ void gx_read_optimizer(gx_reader *r, const gx_doc *doc)
     gx_read_section(r, doc->item[at], &own);
 
     fields f = { r, section, (size_t)own.n_fields + count_values(doc) };
-    gx_field_value *all =
-        gx_arena_alloc(r->graph->arena, (f.capacity + 1) * sizeof *all);
+    gx_field_value *all = gx_arena_alloc(r->graph->arena, (f.capacity + 1) * sizeof *all);
 
     if (!all || !own.fields)
         return;

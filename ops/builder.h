@@ -18,22 +18,22 @@ typedef struct gx_param_group {
     int n_fields;
     bool has_rate; /* one of its own; else the section's */
     double rate;
-    const char *rate_name; /* the operand `lr` of its updates */
-    bool used;             /* a parameter of it is updated */
+    const char *rate_name;      /* the operand `lr` of its updates */
+    bool used;                  /* a parameter of it is updated */
     int n_patterns, n_settings; /* written */
     gx_pos pos;
 } gx_param_group;
 
 /* The optimizer section, checked. */
 typedef struct gx_training {
-    const gx_op *op; /* NULL: there is none, or a mistake was reported */
+    const gx_op *op;        /* NULL: there is none, or a mistake was reported */
     gx_param_group *groups; /* [0]: parameters that no group names */
     size_t n_groups;
     int32_t *group_of; /* by value id, for the values that stood when it was read */
     size_t n_values;
     gx_field_value *schedule; /* fields of the row "schedule"; NULL: none */
     int n_schedule;
-    int64_t accumulate; /* steps that make one update */
+    int64_t accumulate;                            /* steps that make one update */
     const gx_field_value *accumulate_field, *clip; /* NULL: not written */
 } gx_training;
 

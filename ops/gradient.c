@@ -114,7 +114,8 @@ const gx_op gx_gradient_ops[] = {
         .reference = accumulate_reference,
         .flops = two_flops,
         .samples = gx_accumulate_samples,
-        /* Two roundings of 2^-24 a step; of bf16 only grad is, which is not this row's. */
+        /* Two roundings of 2^-24 a step; of bf16 only grad is, which is not this row's.
+         */
         .tolerance = { 1e-6, 1e-6, 1e-6 },
     },
     {

@@ -76,7 +76,8 @@ __global__ void __launch_bounds__(THREADS)
         double sum = 0.0;
 
         gx_over_chunk<N, THREADS, GX_NORM_CHUNK>(
-            chunk - e.first_chunk, e.n, [&](int64_t i) { sum += squares<T, N>(grad + i); },
+            chunk - e.first_chunk, e.n,
+            [&](int64_t i) { sum += squares<T, N>(grad + i); },
             [&](int64_t i) { sum += squares<T, 1>(grad + i); });
         sum = gx_block_sum(sum, shared);
         if (threadIdx.x == 0)

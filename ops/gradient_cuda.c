@@ -47,11 +47,11 @@ static bool next_accumulate(const gx_group *group, int *at, gx_accumulate_table 
             .first_chunk = table->n_chunks,
         };
         table->n_chunks += gx_divide_up(n, GX_ACCUMULATE_CHUNK);
-        table->wide =
-            table->wide &&
-            (uintptr_t)arg[GX_ACCUMULATE_SUM].data % (4 * sizeof(float)) == 0 &&
-            (uintptr_t)arg[GX_ACCUMULATE_GRAD].data % (4 * gx_dtype_bytes(table->dtype)) ==
-                0;
+        table->wide = table->wide &&
+                      (uintptr_t)arg[GX_ACCUMULATE_SUM].data % (4 * sizeof(float)) == 0 &&
+                      (uintptr_t)arg[GX_ACCUMULATE_GRAD].data %
+                              (4 * gx_dtype_bytes(table->dtype)) ==
+                          0;
     }
     return table->n_entries > 0;
 }
@@ -125,8 +125,8 @@ static bool next_norm(const gx_group *group, int *at, int64_t *n_partial,
         table->entry[table->n_entries++] =
             (gx_norm_entry){ .grad = grad->data, .n = n, .first_chunk = table->n_chunks };
         table->n_chunks += gx_divide_up(n, GX_NORM_CHUNK);
-        table->wide =
-            table->wide && (uintptr_t)grad->data % (4 * gx_dtype_bytes(table->dtype)) == 0;
+        table->wide = table->wide &&
+                      (uintptr_t)grad->data % (4 * gx_dtype_bytes(table->dtype)) == 0;
     }
     *n_partial += table->n_chunks;
     return table->n_entries > 0;

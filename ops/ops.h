@@ -195,8 +195,9 @@ enum { GX_MSE_X, GX_MSE_TARGET, GX_MSE_OUT };
 enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
 /* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
 enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
-/* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where that
- * is given. With accumulate: n they run at each n-th step alone, and step / n counts. */
+/* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where
+ * that is given. With accumulate: n they run at each n-th step alone, and step / n
+ * counts. */
 /* sgd: param -= lr * (grad + weight_decay * param) */
 enum { GX_SGD_PARAM, GX_SGD_GRAD, GX_SGD_LR, GX_SGD_STEP, GX_SGD_SCALE };
 enum { GX_SGD_WEIGHT_DECAY, GX_SGD_ACCUMULATE };

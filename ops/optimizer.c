@@ -5,18 +5,31 @@
 #include "infer.h"
 #include "samples.h"
 
-#define PARAM { "param", GX_FIELD_INOUT, true, NULL, NULL, "f32 or bf16" }
-#define GRAD { "grad", GX_FIELD_IN, true, NULL, NULL, "like param, or f32" }
-#define STEP(needed)                                                      \
-    { "step", GX_FIELD_IN, needed, NULL, NULL,                            \
-      "i32 [1], steps done before this one" }
-#define RATE { "lr", GX_FIELD_IN, true, NULL, NULL, "f32 [1] or scalar, the rate" }
-#define SCALE                                               \
-    { "scale", GX_FIELD_IN, false, NULL, NULL,              \
-      "f32 scalar that grad is multiplied by" }
-#define ACCUMULATE                                          \
-    { "accumulate", GX_FIELD_INT, false, "1", NULL,         \
-      "n: updates at each n-th step only; t counts updates" }
+#define PARAM                                                    \
+    {                                                            \
+        "param", GX_FIELD_INOUT, true, NULL, NULL, "f32 or bf16" \
+    }
+#define GRAD                                                        \
+    {                                                               \
+        "grad", GX_FIELD_IN, true, NULL, NULL, "like param, or f32" \
+    }
+#define STEP(needed)                                                                   \
+    {                                                                                  \
+        "step", GX_FIELD_IN, needed, NULL, NULL, "i32 [1], steps done before this one" \
+    }
+#define RATE                                                               \
+    {                                                                      \
+        "lr", GX_FIELD_IN, true, NULL, NULL, "f32 [1] or scalar, the rate" \
+    }
+#define SCALE                                                                            \
+    {                                                                                    \
+        "scale", GX_FIELD_IN, false, NULL, NULL, "f32 scalar that grad is multiplied by" \
+    }
+#define ACCUMULATE                                                \
+    {                                                             \
+        "accumulate", GX_FIELD_INT, false, "1", NULL,             \
+            "n: updates at each n-th step only; t counts updates" \
+    }
 
 static const gx_field sgd_fields[] = {
     PARAM,
@@ -30,13 +43,14 @@ static const gx_field sgd_fields[] = {
     { 0 },
 };
 
-#define MOMENTUM_FIELDS                                                               \
-    PARAM, GRAD,                                                                      \
+#define MOMENTUM_FIELDS                                                                 \
+    PARAM, GRAD,                                                                        \
         { "buf", GX_FIELD_INOUT, true, NULL, NULL, "like param: the moving gradient" }, \
-        STEP(true), RATE, SCALE,                                                      \
-        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },   \
-        { "weight_decay", GX_FIELD_REAL, false, "0", NULL,                            \
-          "added to grad: weight_decay param" },                                      \
+        STEP(true), RATE, SCALE,                                                        \
+        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },     \
+        { "weight_decay", GX_FIELD_REAL,                                                \
+          false,          "0",                                                          \
+          NULL,           "added to grad: weight_decay param" },                        \
         ACCUMULATE
 
 static const gx_field momentum_fields[] = {
@@ -48,15 +62,14 @@ static const gx_field momentum_fields[] = {
 
 static const gx_field nesterov_fields[] = { MOMENTUM_FIELDS, { 0 } };
 
-#define ADAM_FIELDS(decay, what)                                                      \
-    PARAM, GRAD,                                                                      \
-        { "m", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad" }, \
-        { "v", GX_FIELD_INOUT, true, NULL, NULL,                                      \
-          "like param: running mean of grad^2" },                                     \
-        STEP(true), RATE, SCALE,                                                      \
-        { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },        \
-        { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" },      \
-        { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" },      \
+#define ADAM_FIELDS(decay, what)                                                         \
+    PARAM, GRAD,                                                                         \
+        { "m", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad" },   \
+        { "v", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad^2" }, \
+        STEP(true), RATE, SCALE,                                                         \
+        { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },           \
+        { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" },         \
+        { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" },         \
         { "weight_decay", GX_FIELD_REAL, false, decay, NULL, what }, ACCUMULATE
 
 static const gx_field adam_fields[] = {
@@ -326,9 +339,8 @@ static double adam_flops(const gx_graph *graph, const gx_node *node)
     return 14 * gx_elements(graph, node, GX_ADAMW_PARAM);
 }
 
-#define MOMENTS                                        \
-    "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
-#define QUOTIENT                                       \
+#define MOMENTS "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
+#define QUOTIENT \
     "lr m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + eps), t = step / accumulate + 1"
 
 const gx_op gx_optimizer_ops[] = {
@@ -377,8 +389,7 @@ const gx_op gx_optimizer_ops[] = {
     {
         .name = "adam",
         .summary = "Adam with L2 decay, as torch.optim.Adam",
-        .formula = "g = scale grad + weight_decay param; " MOMENTS
-                   "param -= " QUOTIENT,
+        .formula = "g = scale grad + weight_decay param; " MOMENTS "param -= " QUOTIENT,
         .fields = adam_fields,
         .phase = GX_PHASE_OPTIMIZER,
         .infer = adam_infer,
@@ -391,8 +402,8 @@ const gx_op gx_optimizer_ops[] = {
     {
         .name = "adamw",
         .summary = "Adam with decoupled decay, as torch.optim.AdamW",
-        .formula = "g = scale grad; " MOMENTS
-                   "param = (1 - lr weight_decay) param - " QUOTIENT,
+        .formula =
+            "g = scale grad; " MOMENTS "param = (1 - lr weight_decay) param - " QUOTIENT,
         .fields = adamw_fields,
         .phase = GX_PHASE_OPTIMIZER,
         .infer = adam_infer,

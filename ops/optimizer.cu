@@ -215,8 +215,9 @@ template <int RULE> const void *of_types(const gx_update_table *table)
 {
     if (table->dtype == GX_F32)
         return of_width<RULE, float, float>(table);
-    return table->grad_dtype == GX_F32 ? of_width<RULE, __nv_bfloat16, float>(table)
-                                       : of_width<RULE, __nv_bfloat16, __nv_bfloat16>(table);
+    return table->grad_dtype == GX_F32
+               ? of_width<RULE, __nv_bfloat16, float>(table)
+               : of_width<RULE, __nv_bfloat16, __nv_bfloat16>(table);
 }
 
 const void *instance(const gx_update_table *table)

@@ -56,13 +56,11 @@ static void set_adamw(const gx_call *call, gx_update_settings *settings)
     settings->decay = 0;
 }
 
-#define MOMENTUM                                                          \
-    GX_UPDATE_MOMENTUM, 3,                                                \
-        { GX_MOMENTUM_PARAM, GX_MOMENTUM_GRAD, GX_MOMENTUM_BUF },         \
+#define MOMENTUM                                                                     \
+    GX_UPDATE_MOMENTUM, 3, { GX_MOMENTUM_PARAM, GX_MOMENTUM_GRAD, GX_MOMENTUM_BUF }, \
         GX_MOMENTUM_LR, GX_MOMENTUM_STEP, GX_MOMENTUM_SCALE, GX_MOMENTUM_ACCUMULATE
-#define ADAM                                                              \
-    GX_UPDATE_ADAM, 4,                                                    \
-        { GX_ADAMW_PARAM, GX_ADAMW_GRAD, GX_ADAMW_M, GX_ADAMW_V },        \
+#define ADAM                                                                      \
+    GX_UPDATE_ADAM, 4, { GX_ADAMW_PARAM, GX_ADAMW_GRAD, GX_ADAMW_M, GX_ADAMW_V }, \
         GX_ADAMW_LR, GX_ADAMW_STEP, GX_ADAMW_SCALE, GX_ADAMW_ACCUMULATE
 
 static const rule rules[] = {

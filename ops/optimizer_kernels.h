@@ -25,7 +25,7 @@ typedef struct gx_update_settings {
     double log_beta1, log_beta2; /* adam; -HUGE_VAL for 0 */
     double shrink;               /* adam: param shrinks by lr shrink */
     float decay;                 /* added to the gradient: decay param */
-    float take1;        /* of the gradient: 1 - beta1, or 1 - dampening */
+    float take1;                 /* of the gradient: 1 - beta1, or 1 - dampening */
     float keep2, take2; /* adam: beta2, 1 - beta2; momentum: keep2 of the old buf */
     float eps;
     bool nesterov;

@@ -99,7 +99,8 @@ const char *const gx_mse_bwd_samples[] = { MSE("mse.bwd", "[]", "dx"),
 #define GROUPS(decay) "groups: [{params: [\"b*\"], weight_decay: " decay ", lr: 0.03}]"
 
 const char *const gx_sgd_samples[] = {
-    UPDATE("sgd: {lr: 0.5}", "[1]"), UPDATE("sgd: {lr: 0.5, weight_decay: 0.1}", "[5, 7]"),
+    UPDATE("sgd: {lr: 0.5}", "[1]"),
+    UPDATE("sgd: {lr: 0.5, weight_decay: 0.1}", "[5, 7]"),
     UPDATE("sgd: {lr: 0.5}", "[3, 1025]"),
     UPDATE_ALL("sgd: {lr: 0.05, weight_decay: 0.1}, clip_norm: 0.1, " GROUPS("0"),
                "[loss]"),
@@ -124,28 +125,28 @@ const char *const gx_adam_samples[] = {
     UPDATE_ALL("adam: {}, " GROUPS("0.2"), "[loss]"), NULL
 };
 const char *const gx_adamw_samples[] = {
-    UPDATE("adamw: {}", "[1]"),
-    UPDATE("adamw: {lr: 0.01, weight_decay: 0.1}", "[5, 7]"),
+    UPDATE("adamw: {}", "[1]"), UPDATE("adamw: {lr: 0.01, weight_decay: 0.1}", "[5, 7]"),
     UPDATE("adamw: {beta1: 0, beta2: 0.9, eps: 1.0e-6}", "[3, 1025]"),
     UPDATE_ALL("adamw: {}", "[loss]"),
     /* All that there is at once. */
-    UPDATE_ALL("adamw: {}, schedule: {cosine: {steps: 4, warmup: 2}}, clip_norm: 0.5, "
-               "accumulate: 2, groups: [{params: b1, lr: 0.03}, {params: b2, beta1: 0.8}, "
-               "{params: w1, weight_decay: 0.3}]",
-               "[loss, gexec.rate, gexec.rate.1, gexec.grad_norm, gexec.clip]"),
+    UPDATE_ALL(
+        "adamw: {}, schedule: {cosine: {steps: 4, warmup: 2}}, clip_norm: 0.5, "
+        "accumulate: 2, groups: [{params: b1, lr: 0.03}, {params: b2, beta1: 0.8}, "
+        "{params: w1, weight_decay: 0.3}]",
+        "[loss, gexec.rate, gexec.rate.1, gexec.grad_norm, gexec.clip]"),
     /* More groups than a launch has room for. */
-    GX_SAMPLE(GX_SAMPLE_TENSOR("t", "[7]", "normal"),
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("a", "[7]", "normal")
-                  GX_SAMPLE_TENSOR("b", "[7]", "normal")
-                      GX_SAMPLE_TENSOR("c", "[7]", "normal")
-                          GX_SAMPLE_TENSOR("d", "[7]", "normal")
-                              GX_SAMPLE_TENSOR("e", "[7]", "normal") GX_SAMPLE_OPS
-              "  - {op: add, name: ab, a: a, b: b}\n  - {op: add, name: cd, a: c, b: d}\n"
-              "  - {op: add, name: abcd, a: ab, b: cd}\n"
-              "  - {op: add, name: all, a: abcd, b: e}\n"
-              "  - {op: mse, name: loss, x: all, target: t}\nbackward: loss\n"
-              "optimizer: {adamw: {}, groups: [{params: b, lr: 0.1}, {params: c, lr: "
-              "0.01}, {params: d, beta2: 0.9}, {params: e, eps: 0.1}]}\noutputs: [loss]\n"),
+    GX_SAMPLE(
+        GX_SAMPLE_TENSOR("t", "[7]", "normal"),
+        GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("a", "[7]", "normal")
+            GX_SAMPLE_TENSOR("b", "[7]", "normal") GX_SAMPLE_TENSOR("c", "[7]", "normal")
+                GX_SAMPLE_TENSOR("d", "[7]", "normal")
+                    GX_SAMPLE_TENSOR("e", "[7]", "normal") GX_SAMPLE_OPS
+        "  - {op: add, name: ab, a: a, b: b}\n  - {op: add, name: cd, a: c, b: d}\n"
+        "  - {op: add, name: abcd, a: ab, b: cd}\n"
+        "  - {op: add, name: all, a: abcd, b: e}\n"
+        "  - {op: mse, name: loss, x: all, target: t}\nbackward: loss\n"
+        "optimizer: {adamw: {}, groups: [{params: b, lr: 0.1}, {params: c, lr: "
+        "0.01}, {params: d, beta2: 0.9}, {params: e, eps: 0.1}]}\noutputs: [loss]\n"),
     NULL
 };
 
@@ -154,7 +155,8 @@ const char *const gx_accumulate_samples[] = {
     UPDATE("sgd: {lr: 0.5}, accumulate: 3", "[5, 7]"),
     UPDATE("sgd: {lr: 0.5}, accumulate: 5", "[3, 1025]"),
     UPDATE("sgd: {lr: 0.5}, accumulate: 2", "[33, 1025]"),
-    UPDATE_ALL("sgd: {lr: 0.05}, accumulate: 2", "[loss]"), NULL
+    UPDATE_ALL("sgd: {lr: 0.05}, accumulate: 2", "[loss]"),
+    NULL
 };
 
 #define NORM "metrics: {grad_norm: {}}\n"
@@ -165,7 +167,8 @@ const char *const gx_grad_norm_samples[] = {
     /* under the norm */
     UPDATE_OUT("sgd: {lr: 0.5}, clip_norm: 100", "[3, 1025]", "[loss, gexec.clip]") NORM,
     UPDATE("sgd: {lr: 0.5}, clip_norm: 0.001", "[33, 1025]") NORM,
-    UPDATE_ALL("sgd: {lr: 0.05}, clip_norm: 0.2, accumulate: 2", "[loss, gexec.clip]") NORM,
+    UPDATE_ALL("sgd: {lr: 0.05}, clip_norm: 0.2, accumulate: 2", "[loss, gexec.clip]")
+        NORM,
     /* no optimizer: the norm alone */
     GX_SAMPLE(GX_SAMPLE_TENSOR("t", "[6]", "normal"),
               GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[6]", "normal") GX_SAMPLE_OPS
@@ -173,7 +176,7 @@ const char *const gx_grad_norm_samples[] = {
     NULL
 };
 
-#define RATE(schedule)                                                              \
+#define RATE(schedule) \
     UPDATE_OUT("sgd: {lr: 0.3}, schedule: " schedule, "[3]", "[loss, gexec.rate]")
 
 const char *const gx_schedule_samples[] = {

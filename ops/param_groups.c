@@ -41,8 +41,8 @@ static bool is_glob(const char *pattern)
 static void report_no_match(gx_builder *builder, const gx_field_value *pattern)
 {
     if (is_glob(pattern->text)) {
-        gx_report(builder->list, pattern->pos,
-                  "no parameter that is trained fits \"%s\"", pattern->text);
+        gx_report(builder->list, pattern->pos, "no parameter that is trained fits \"%s\"",
+                  pattern->text);
         return;
     }
 
@@ -145,8 +145,8 @@ static bool add_group(gx_builder *builder, gx_pos pos)
     const int most = GX_MAX_ATTRS + base->n_fields;
 
     *group = (gx_param_group){ .pos = pos };
-    group->fields = gx_arena_alloc(builder->graph->arena,
-                                   (size_t)(most + 1) * sizeof *group->fields);
+    group->fields =
+        gx_arena_alloc(builder->graph->arena, (size_t)(most + 1) * sizeof *group->fields);
     if (!group->fields)
         return false;
     memcpy(group->fields, base->fields, (size_t)base->n_fields * sizeof *group->fields);

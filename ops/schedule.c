@@ -123,16 +123,15 @@ const gx_op gx_schedule_ops[] = {
     {
         .name = "schedule",
         .summary = "the rate of an update, as torch.optim.lr_scheduler",
-        .formula =
-            "out = lr f(u), u = step / accumulate updates done; "
-            "u < warmup: f = (u + 1) / warmup, "
-            "LinearLR(start_factor=1/warmup, total_iters=warmup-1); "
-            "then, with s = u - warmup and S = steps - warmup, "
-            "constant: f = 1; step: f = factor^floor(s / every), StepLR; "
-            "cosine: f = end + (1 - end) (1 + cos(pi min(s, S) / S)) / 2, "
-            "CosineAnnealingLR(T_max=S, eta_min=end lr) up to T_max; "
-            "linear: f = 1 + (end - 1) min(s, S) / S, "
-            "LinearLR(start_factor=1, end_factor=end, total_iters=S)",
+        .formula = "out = lr f(u), u = step / accumulate updates done; "
+                   "u < warmup: f = (u + 1) / warmup, "
+                   "LinearLR(start_factor=1/warmup, total_iters=warmup-1); "
+                   "then, with s = u - warmup and S = steps - warmup, "
+                   "constant: f = 1; step: f = factor^floor(s / every), StepLR; "
+                   "cosine: f = end + (1 - end) (1 + cos(pi min(s, S) / S)) / 2, "
+                   "CosineAnnealingLR(T_max=S, eta_min=end lr) up to T_max; "
+                   "linear: f = 1 + (end - 1) min(s, S) / S, "
+                   "LinearLR(start_factor=1, end_factor=end, total_iters=S)",
         .fields = fields,
         .phase = GX_PHASE_OPTIMIZER,
         .internal = true,

@@ -53,8 +53,8 @@ static void find_updates(gx_builder *builder, updates *all)
         *made = (update){ .param = (int32_t)i, .gradient = gradient };
         if (!training->op)
             continue;
-        made->group = &training->groups[i < training->n_values ? training->group_of[i]
-                                                               : 0];
+        made->group =
+            &training->groups[i < training->n_values ? training->group_of[i] : 0];
         made->group->used = true;
     }
 }

@@ -217,7 +217,8 @@ static void expanded_training_loads_again(void **state)
         snprintf(more, sizeof more,
                  "%soptimizer: {%s}\nmetrics: {accuracy: {logits: logits, labels: y}, "
                  "grad_norm: {}}\noutputs: [loss, h, grad_norm%s]\n",
-                 text, sections[i], strstr(sections[i], "schedule") ? ", gexec.rate" : "");
+                 text, sections[i],
+                 strstr(sections[i], "schedule") ? ", gexec.rate" : "");
         check_round_trip(more, NULL, NULL);
         check_round_trip(more, NULL, &eval);
     }

@@ -148,9 +148,9 @@ static void torch_adam(torch_param *a, const double *grad)
 }
 
 /* A gradient that is given: p.grad is what g holds. */
-#define GIVEN                                                                       \
+#define GIVEN                                                                         \
     HEAD "inputs:\n  g: {shape: [5], init: normal}\n  z: {shape: [5], init: zeros}\n" \
-         "params:\n  p: {shape: [5], init: normal}\n"                               \
+         "params:\n  p: {shape: [5], init: normal}\n"                                 \
          "ops:\n  - {op: add, name: sum, a: g, b: z, out: p.grad}\n"
 
 static void check_50_steps(torch_param expected, const char *settings)
@@ -188,11 +188,9 @@ static void every_optimizer_is_that_of_torch_for_50_steps(void **state)
 {
     const torch_param sgd = { .optimizer = "sgd", .lr = 0.1 };
     const torch_param heavy = { .optimizer = "momentum", .lr = 0.1, .momentum = 0.9 };
-    const torch_param adam = { .optimizer = "adam",
-                               .lr = 1e-3,
-                               .beta1 = 0.9,
-                               .beta2 = 0.999,
-                               .eps = 1e-8 };
+    const torch_param adam = {
+        .optimizer = "adam", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+    };
     torch_param x;
 
     (void)state;
