@@ -210,27 +210,6 @@ static void read_backward(gx_reader *r, const gx_doc *doc)
     r->graph->backward_pos = doc->pos;
 }
 
-static void read_optimizer(gx_reader *r, const gx_doc *doc)
-{
-    gx_section *optimizer = &r->graph->optimizer;
-
-    if (!doc || !gx_expect(r, doc, GX_DOC_MAP, "an optimizer, as in {sgd: {lr: 0.1}}"))
-        return;
-    if (doc->n != 1) {
-        gx_report(r->list, doc->pos,
-                  "expected one optimizer, as in {sgd: {lr: 0.1}}, found "
-                  "%zu keys",
-                  doc->n);
-        return;
-    }
-    if (!gx_expect(r, doc->item[0], GX_DOC_MAP, "a map such as {lr: 0.1}"))
-        return;
-    optimizer->op_name = copy(r, doc->key[0]);
-    optimizer->name = optimizer->op_name;
-    gx_read_section(r, doc->item[0], optimizer);
-    optimizer->pos = doc->key_pos[0];
-}
-
 static void read_metrics(gx_reader *r, const gx_doc *doc)
 {
     gx_graph *graph = r->graph;
@@ -354,7 +333,7 @@ static void read_model(gx_reader *r, const gx_doc *model)
         return;
     }
     read_backward(r, gx_doc_get(model, "backward"));
-    read_optimizer(r, gx_doc_get(model, "optimizer"));
+    gx_read_optimizer(r, gx_doc_get(model, "optimizer"));
     read_metrics(r, gx_doc_get(model, "metrics"));
 }
 

@@ -26,6 +26,8 @@ const char *const gx_keys_tensor[] = { "kind",    "dtype",       "shape",
                                        "fan_out", "index_limit", NULL };
 const char *const gx_keys_op[] = { "op", "name", "phase", NULL };
 const char *const gx_keys_repeat[] = { "name", "count", "carry", "params", "ops", NULL };
+const char *const gx_keys_optimizer[] = { "schedule", "clip_norm", "accumulate", "groups",
+                                          NULL };
 const char *const gx_keys_normal[] = { "mean", "std", NULL };
 const char *const gx_keys_fan[] = { "fan_in", NULL };
 

@@ -35,6 +35,7 @@ extern const char *const gx_keys_state[];
 extern const char *const gx_keys_tensor[]; /* in an expanded model */
 extern const char *const gx_keys_op[];     /* beside the fields of the row */
 extern const char *const gx_keys_repeat[];
+extern const char *const gx_keys_optimizer[]; /* beside the optimizer's name */
 extern const char *const gx_keys_normal[];
 extern const char *const gx_keys_fan[];
 /* The words that a value may be. */
@@ -85,6 +86,10 @@ void gx_read_data(gx_reader *reader, const gx_doc *doc, const gx_doc *inputs);
 void gx_read_ops(gx_reader *reader, const gx_doc *doc);
 /* The fields of an optimizer or a metric, with names as `scope` has them. */
 void gx_read_section(gx_reader *reader, const gx_doc *doc, gx_section *section);
+/* The optimizer section; `doc` may be NULL. What stands beside the optimizer's own map
+ * becomes fields too: "clip_norm", "accumulate", "schedule" (the kind),
+ * "schedule.SETTING", "groups.N.params.K" and "groups.N.SETTING". */
+void gx_read_optimizer(gx_reader *reader, const gx_doc *doc);
 
 /* Puts what init.path was written as back: relative to the folder of the model. */
 const char *gx_relative_path(const gx_graph *graph, const char *path);

@@ -12,6 +12,31 @@ typedef struct gx_gradient {
     bool is_one;             /* the gradient is exactly 1: `sum` names no value */
 } gx_gradient;
 
+/* Parameters that are updated with the same settings. */
+typedef struct gx_param_group {
+    gx_field_value *fields; /* settings of the row */
+    int n_fields;
+    bool has_rate; /* one of its own; else the section's */
+    double rate;
+    const char *rate_name;      /* the operand `lr` of its updates */
+    bool used;                  /* a parameter of it is updated */
+    int n_patterns, n_settings; /* written */
+    gx_pos pos;
+} gx_param_group;
+
+/* The optimizer section, checked. */
+typedef struct gx_training {
+    const gx_op *op;        /* NULL: there is none, or a mistake was reported */
+    gx_param_group *groups; /* [0]: parameters that no group names */
+    size_t n_groups;
+    int32_t *group_of; /* by value id, for the values that stood when it was read */
+    size_t n_values;
+    gx_field_value *schedule; /* fields of the row "schedule"; NULL: none */
+    int n_schedule;
+    int64_t accumulate;                            /* steps that make one update */
+    const gx_field_value *accumulate_field, *clip; /* NULL: not written */
+} gx_training;
+
 /* Scratch memory lives in the graph's arena too, so that one check at the end sees that
  * memory ran out. */
 struct gx_builder {
@@ -24,7 +49,8 @@ struct gx_builder {
     gx_gradient *gradients; /* NULL outside the backward walk */
     size_t n_gradients;
     int32_t walked; /* the node whose gradient is being derived */
-    double rate;    /* of the optimizer, where has_rate */
+    gx_training training;
+    double rate; /* of the optimizer, where has_rate */
     bool has_rate;
     size_t n_hints; /* searches for a nearest tensor name so far */
 };
@@ -110,14 +136,30 @@ void gx_ensure_state(gx_builder *builder, const char *name);
 int32_t gx_add_state(gx_builder *builder, const char *name, gx_dtype dtype, int rank,
                      const int64_t *dim, gx_init init);
 
+/* The name of the norm of all gradients that a metric asks for, or NULL. */
+const gx_section *gx_norm_metric(const gx_graph *graph);
+
+/* --- settings.c --- */
+
+/* Checks the optimizer section, and takes its rate: into builder->training. */
+void gx_check_optimizer(gx_builder *builder);
+
+/* --- param_groups.c --- */
+
+/* Gives each trained parameter that the patterns of the section name its group. */
+void gx_check_groups(gx_builder *builder);
+/* Reads one setting of the row, written in the section or in a group; false after a
+ * report. */
+bool gx_check_setting(gx_builder *builder, const gx_op *op, const gx_field_value *field);
+bool gx_check_rate(gx_builder *builder, const gx_field_value *field, double *rate);
+
 /* --- training.c --- */
 
-/* Checks the optimizer section, and takes its rate. */
-void gx_check_optimizer(gx_builder *builder);
 /* Reports what the model calls by the name of state that the optimizer keeps. */
 void gx_check_moment_names(gx_builder *builder);
-/* One update for each trained parameter that has a gradient. */
-void gx_add_optimizer(gx_builder *builder);
+/* Rates, sums of gradients, their norm, and one update for each trained parameter that
+ * has a gradient; of all these what the model asks for. */
+void gx_add_training(gx_builder *builder);
 
 /* --- prune.c --- */
 

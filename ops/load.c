@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "resolve.h"
+#include "builder.h"
 
 static double now(void)
 {
@@ -193,4 +193,17 @@ gx_node_info gx_graph_node(const gx_graph *graph, size_t i)
             node->op->bytes ? node->op->bytes(graph, node) : operand_bytes(graph, node);
     }
     return info;
+}
+
+int64_t gx_graph_accumulate(const gx_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const gx_node *node = &graph->nodes[i];
+        int index;
+
+        if (node->op && node->attr && node->phase == GX_PHASE_OPTIMIZER &&
+            gx_field_find(node->op, "accumulate", &index))
+            return node->attr[index].i;
+    }
+    return 1;
 }

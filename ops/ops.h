@@ -242,19 +242,63 @@ enum { GX_MSE_X, GX_MSE_TARGET, GX_MSE_OUT };
 enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
 /* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
 enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
+/* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where
+ * that is given. With accumulate: n they run at each n-th step alone, and step / n
+ * counts. */
 /* sgd: param -= lr * (grad + weight_decay * param) */
-enum { GX_SGD_PARAM, GX_SGD_GRAD, GX_SGD_LR };
-enum { GX_SGD_WEIGHT_DECAY };
-/* adamw, as torch.optim.AdamW; step holds the steps done before this one */
+enum { GX_SGD_PARAM, GX_SGD_GRAD, GX_SGD_LR, GX_SGD_STEP, GX_SGD_SCALE };
+enum { GX_SGD_WEIGHT_DECAY, GX_SGD_ACCUMULATE };
+/* momentum and nesterov, as torch.optim.SGD; nesterov has no dampening */
+enum {
+    GX_MOMENTUM_PARAM,
+    GX_MOMENTUM_GRAD,
+    GX_MOMENTUM_BUF,
+    GX_MOMENTUM_STEP,
+    GX_MOMENTUM_LR,
+    GX_MOMENTUM_SCALE
+};
+enum {
+    GX_MOMENTUM_MOMENTUM,
+    GX_MOMENTUM_WEIGHT_DECAY,
+    GX_MOMENTUM_ACCUMULATE,
+    GX_MOMENTUM_DAMPENING
+};
+/* adam and adamw, as torch.optim.Adam and AdamW; step holds the steps done before this
+ * one */
 enum {
     GX_ADAMW_PARAM,
     GX_ADAMW_GRAD,
     GX_ADAMW_M,
     GX_ADAMW_V,
     GX_ADAMW_STEP,
-    GX_ADAMW_LR
+    GX_ADAMW_LR,
+    GX_ADAMW_SCALE
 };
-enum { GX_ADAMW_BETA1, GX_ADAMW_BETA2, GX_ADAMW_EPS, GX_ADAMW_WEIGHT_DECAY };
+enum {
+    GX_ADAMW_BETA1,
+    GX_ADAMW_BETA2,
+    GX_ADAMW_EPS,
+    GX_ADAMW_WEIGHT_DECAY,
+    GX_ADAMW_ACCUMULATE
+};
+/* accumulate (internal): sum = (step % n == 0 ? 0 : sum) + grad / n, in f32 */
+enum { GX_ACCUMULATE_GRAD, GX_ACCUMULATE_SUM, GX_ACCUMULATE_STEP };
+enum { GX_ACCUMULATE_N };
+/* grad_norm (internal): out = sqrt(before^2 + sum of grad^2), a chain over all gradients;
+ * factor = min(1, max_norm / (out + 1e-6)) */
+enum { GX_GRAD_NORM_GRAD, GX_GRAD_NORM_BEFORE, GX_GRAD_NORM_OUT, GX_GRAD_NORM_FACTOR };
+enum { GX_GRAD_NORM_MAX };
+/* schedule (internal): out = lr * factor of the updates done */
+enum { GX_SCHEDULE_LR, GX_SCHEDULE_STEP, GX_SCHEDULE_OUT };
+enum {
+    GX_SCHEDULE_KIND,
+    GX_SCHEDULE_WARMUP,
+    GX_SCHEDULE_STEPS,
+    GX_SCHEDULE_END,
+    GX_SCHEDULE_EVERY,
+    GX_SCHEDULE_FACTOR,
+    GX_SCHEDULE_ACCUMULATE
+};
 /* gather (internal): out row j = data row index[shuffle(epoch, sample + j)], j < batch;
  * rows past the end of index repeat its last one. shuffle.h has the permutation. */
 enum {

@@ -1,47 +1,88 @@
-/* Optimizers as torch.optim has them. Step count and rate are tensors: a captured graph
- * keeps the values of what is not. */
+/* Optimizers as torch.optim has them. Step count, rate and the gradient's factor are
+ * tensors: a captured graph keeps the values of what is not. */
 #include <math.h>
 
 #include "infer.h"
 #include "samples.h"
 
+#define PARAM                                                    \
+    {                                                            \
+        "param", GX_FIELD_INOUT, true, NULL, NULL, "f32 or bf16" \
+    }
+#define GRAD                                                        \
+    {                                                               \
+        "grad", GX_FIELD_IN, true, NULL, NULL, "like param, or f32" \
+    }
+#define STEP(needed)                                                                   \
+    {                                                                                  \
+        "step", GX_FIELD_IN, needed, NULL, NULL, "i32 [1], steps done before this one" \
+    }
+#define RATE                                                               \
+    {                                                                      \
+        "lr", GX_FIELD_IN, true, NULL, NULL, "f32 [1] or scalar, the rate" \
+    }
+#define SCALE                                                                            \
+    {                                                                                    \
+        "scale", GX_FIELD_IN, false, NULL, NULL, "f32 scalar that grad is multiplied by" \
+    }
+#define ACCUMULATE                                                \
+    {                                                             \
+        "accumulate", GX_FIELD_INT, false, "1", NULL,             \
+            "n: updates at each n-th step only; t counts updates" \
+    }
+
 static const gx_field sgd_fields[] = {
-    { "param", GX_FIELD_INOUT, true, NULL, NULL, "f32 or bf16" },
-    { "grad", GX_FIELD_IN, true, NULL, NULL, "like param" },
-    { "lr", GX_FIELD_IN, true, NULL, NULL, "f32 [1], the rate" },
+    PARAM,
+    GRAD,
+    RATE,
+    STEP(false),
+    SCALE,
     { "weight_decay", GX_FIELD_REAL, false, "0", NULL,
       "added to grad: weight_decay param" },
+    ACCUMULATE,
+    { 0 },
+};
+
+#define MOMENTUM_FIELDS                                                                 \
+    PARAM, GRAD,                                                                        \
+        { "buf", GX_FIELD_INOUT, true, NULL, NULL, "like param: the moving gradient" }, \
+        STEP(true), RATE, SCALE,                                                        \
+        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },     \
+        { "weight_decay", GX_FIELD_REAL,                                                \
+          false,          "0",                                                          \
+          NULL,           "added to grad: weight_decay param" },                        \
+        ACCUMULATE
+
+static const gx_field momentum_fields[] = {
+    MOMENTUM_FIELDS,
+    { "dampening", GX_FIELD_REAL, false, "0", NULL,
+      "grad enters buf with weight 1 - dampening" },
+    { 0 },
+};
+
+static const gx_field nesterov_fields[] = { MOMENTUM_FIELDS, { 0 } };
+
+#define ADAM_FIELDS(decay, what)                                                         \
+    PARAM, GRAD,                                                                         \
+        { "m", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad" },   \
+        { "v", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad^2" }, \
+        STEP(true), RATE, SCALE,                                                         \
+        { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },           \
+        { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" },         \
+        { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" },         \
+        { "weight_decay", GX_FIELD_REAL, false, decay, NULL, what }, ACCUMULATE
+
+static const gx_field adam_fields[] = {
+    ADAM_FIELDS("0", "added to grad: weight_decay param"),
     { 0 },
 };
 
 static const gx_field adamw_fields[] = {
-    { "param", GX_FIELD_INOUT, true, NULL, NULL, "f32 or bf16" },
-    { "grad", GX_FIELD_IN, true, NULL, NULL, "like param" },
-    { "m", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad" },
-    { "v", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad^2" },
-    { "step", GX_FIELD_IN, true, NULL, NULL, "i32 [1], steps done before this one" },
-    { "lr", GX_FIELD_IN, true, NULL, NULL, "f32 [1], the rate" },
-    { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },
-    { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" },
-    { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" },
-    { "weight_decay", GX_FIELD_REAL, false, "0.01", NULL,
-      "param shrinks by lr weight_decay, apart from the gradient" },
+    ADAM_FIELDS("0.01", "param shrinks by lr weight_decay, apart from the gradient"),
     { 0 },
 };
 
-static bool expect_like_param(gx_diagnostics *list, const gx_node *node, const char *key,
-                              const gx_value *value, const gx_value *param)
-{
-    return gx_expect_like(list, node, key, value, param->rank, param->dim) &&
-           gx_expect_dtype(list, node, key, value, param->dtype);
-}
-
-static bool expect_cell(gx_diagnostics *list, const gx_node *node, const char *key,
-                        const gx_value *value, gx_dtype dtype)
-{
-    return gx_expect_dtype(list, node, key, value, dtype) &&
-           gx_expect_like(list, node, key, value, 1, (const int64_t[]){ 1 });
-}
+/* --- what fits --- */
 
 /* 0 <= attribute < limit */
 static bool expect_range(gx_diagnostics *list, const gx_node *node, const char *key,
@@ -57,30 +98,107 @@ static bool expect_range(gx_diagnostics *list, const gx_node *node, const char *
     return false;
 }
 
+static bool expect_like_param(gx_diagnostics *list, const gx_node *node, const char *key,
+                              const gx_value *value, const gx_value *param)
+{
+    return gx_expect_like(list, node, key, value, param->rank, param->dim) &&
+           gx_expect_dtype(list, node, key, value, param->dtype);
+}
+
+/* An operand that is there is of the type, and one element: [1], or a scalar. */
+static bool expect_cell(gx_diagnostics *list, const gx_node *node, const char *key,
+                        const gx_value *value, gx_dtype dtype)
+{
+    if (!value)
+        return true;
+    if (!gx_expect_dtype(list, node, key, value, dtype))
+        return false;
+    return (value->rank == 0 && dtype == GX_F32) ||
+           gx_expect_like(list, node, key, value, 1, (const int64_t[]){ 1 });
+}
+
+static bool expect_scale(gx_diagnostics *list, const gx_node *node, const gx_value *scale)
+{
+    return !scale || (gx_expect_dtype(list, node, "scale", scale, GX_F32) &&
+                      gx_expect_rank(list, node, "scale", scale, 0));
+}
+
+static bool expect_accumulate(gx_diagnostics *list, const gx_node *node, int attr,
+                              const gx_value *step)
+{
+    const int64_t n = node->attr[attr].i;
+
+    if (n < 1 || n > INT32_MAX) {
+        gx_misfit(list, node, "accumulate", "accumulate is %lld, expected 1 to %d",
+                  (long long)n, (int)INT32_MAX);
+        return false;
+    }
+    if (n > 1 && !step)
+        gx_misfit(list, node, "accumulate", "with accumulate it needs \"step\"");
+    return n == 1 || step;
+}
+
+static bool expect_grad(gx_diagnostics *list, const gx_node *node, const gx_value *grad,
+                        const gx_value *param)
+{
+    return gx_expect_float(list, node, "param", param) &&
+           gx_expect_like(list, node, "grad", grad, param->rank, param->dim) &&
+           (grad->dtype == GX_F32 ||
+            gx_expect_dtype(list, node, "grad", grad, param->dtype));
+}
+
 static void sgd_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
                       gx_diagnostics *list)
 {
-    const gx_value *param = value[GX_SGD_PARAM];
-
     (void)graph;
-    if (gx_expect_float(list, node, "param", param) &&
-        expect_like_param(list, node, "grad", value[GX_SGD_GRAD], param))
-        expect_cell(list, node, "lr", value[GX_SGD_LR], GX_F32);
+    if (expect_grad(list, node, value[GX_SGD_GRAD], value[GX_SGD_PARAM]) &&
+        expect_cell(list, node, "lr", value[GX_SGD_LR], GX_F32) &&
+        expect_cell(list, node, "step", value[GX_SGD_STEP], GX_I32) &&
+        expect_scale(list, node, value[GX_SGD_SCALE]))
+        expect_accumulate(list, node, GX_SGD_ACCUMULATE, value[GX_SGD_STEP]);
     expect_range(list, node, "weight_decay", node->attr[GX_SGD_WEIGHT_DECAY].r, INFINITY);
 }
 
-static void adamw_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
-                        gx_diagnostics *list)
+static void nesterov_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
+                           gx_diagnostics *list)
+{
+    const gx_value *param = value[GX_MOMENTUM_PARAM];
+
+    (void)graph;
+    if (expect_grad(list, node, value[GX_MOMENTUM_GRAD], param) &&
+        expect_like_param(list, node, "buf", value[GX_MOMENTUM_BUF], param) &&
+        expect_cell(list, node, "step", value[GX_MOMENTUM_STEP], GX_I32) &&
+        expect_cell(list, node, "lr", value[GX_MOMENTUM_LR], GX_F32) &&
+        expect_scale(list, node, value[GX_MOMENTUM_SCALE]))
+        expect_accumulate(list, node, GX_MOMENTUM_ACCUMULATE, value[GX_MOMENTUM_STEP]);
+    expect_range(list, node, "momentum", node->attr[GX_MOMENTUM_MOMENTUM].r, INFINITY);
+    expect_range(list, node, "weight_decay", node->attr[GX_MOMENTUM_WEIGHT_DECAY].r,
+                 INFINITY);
+}
+
+static void momentum_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
+                           gx_diagnostics *list)
+{
+    const double dampening = node->attr[GX_MOMENTUM_DAMPENING].r;
+
+    nesterov_infer(graph, node, value, list);
+    if (!(dampening >= 0 && dampening <= 1))
+        gx_misfit(list, node, "dampening", "dampening is %g, expected 0 to 1", dampening);
+}
+
+static void adam_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
+                       gx_diagnostics *list)
 {
     const gx_value *param = value[GX_ADAMW_PARAM];
 
     (void)graph;
-    if (gx_expect_float(list, node, "param", param) &&
-        expect_like_param(list, node, "grad", value[GX_ADAMW_GRAD], param) &&
+    if (expect_grad(list, node, value[GX_ADAMW_GRAD], param) &&
         expect_like_param(list, node, "m", value[GX_ADAMW_M], param) &&
         expect_like_param(list, node, "v", value[GX_ADAMW_V], param) &&
-        expect_cell(list, node, "step", value[GX_ADAMW_STEP], GX_I32))
-        expect_cell(list, node, "lr", value[GX_ADAMW_LR], GX_F32);
+        expect_cell(list, node, "step", value[GX_ADAMW_STEP], GX_I32) &&
+        expect_cell(list, node, "lr", value[GX_ADAMW_LR], GX_F32) &&
+        expect_scale(list, node, value[GX_ADAMW_SCALE]))
+        expect_accumulate(list, node, GX_ADAMW_ACCUMULATE, value[GX_ADAMW_STEP]);
     expect_range(list, node, "beta1", node->attr[GX_ADAMW_BETA1].r, 1.0);
     expect_range(list, node, "beta2", node->attr[GX_ADAMW_BETA2].r, 1.0);
     expect_range(list, node, "eps", node->attr[GX_ADAMW_EPS].r, INFINITY);
@@ -88,44 +206,121 @@ static void adamw_infer(const gx_graph *graph, const gx_node *node, gx_value **v
                  INFINITY);
 }
 
+/* --- references --- */
+
+static double cell(const gx_call *call, int arg, double absent)
+{
+    return gx_has(call, arg) ? *(const double *)call->arg[arg].data : absent;
+}
+
+/* False where the step only adds to a gradient; *done: updates before this one. */
+static bool updates(const gx_call *call, int step_arg, int attr, int64_t *done)
+{
+    const int64_t step = (int64_t)cell(call, step_arg, 0);
+    const int64_t n = call->attr[attr].i;
+
+    *done = step / n;
+    return step % n == n - 1;
+}
+
 static gx_status sgd_reference(const gx_call *call, gx_error *err)
 {
     double *param = call->arg[GX_SGD_PARAM].data;
     const double *grad = call->arg[GX_SGD_GRAD].data;
-    const double lr = *(const double *)call->arg[GX_SGD_LR].data;
+    const double lr = cell(call, GX_SGD_LR, 0);
+    const double scale = cell(call, GX_SGD_SCALE, 1);
     const double decay = call->attr[GX_SGD_WEIGHT_DECAY].r;
     const int64_t n = gx_count(&call->arg[GX_SGD_PARAM]);
+    int64_t done;
 
     (void)err;
+    if (!updates(call, GX_SGD_STEP, GX_SGD_ACCUMULATE, &done))
+        return GX_OK;
     for (int64_t i = 0; i < n; i++)
-        param[i] -= lr * (grad[i] + decay * param[i]);
+        param[i] -= lr * (scale * grad[i] + decay * param[i]);
     return GX_OK;
 }
 
-static gx_status adamw_reference(const gx_call *call, gx_error *err)
+static void move(const gx_call *call, double dampening, bool nesterov)
+{
+    double *param = call->arg[GX_MOMENTUM_PARAM].data;
+    double *buf = call->arg[GX_MOMENTUM_BUF].data;
+    const double *grad = call->arg[GX_MOMENTUM_GRAD].data;
+    const double lr = cell(call, GX_MOMENTUM_LR, 0);
+    const double scale = cell(call, GX_MOMENTUM_SCALE, 1);
+    const double momentum = call->attr[GX_MOMENTUM_MOMENTUM].r;
+    const double decay = call->attr[GX_MOMENTUM_WEIGHT_DECAY].r;
+    const int64_t n = gx_count(&call->arg[GX_MOMENTUM_PARAM]);
+    int64_t done;
+
+    if (!updates(call, GX_MOMENTUM_STEP, GX_MOMENTUM_ACCUMULATE, &done))
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        const double g = scale * grad[i] + decay * param[i];
+
+        buf[i] = done == 0 ? g : momentum * buf[i] + (1 - dampening) * g;
+        param[i] -= lr * (nesterov ? g + momentum * buf[i] : buf[i]);
+    }
+}
+
+static gx_status momentum_reference(const gx_call *call, gx_error *err)
+{
+    (void)err;
+    move(call, call->attr[GX_MOMENTUM_DAMPENING].r, false);
+    return GX_OK;
+}
+
+static gx_status nesterov_reference(const gx_call *call, gx_error *err)
+{
+    (void)err;
+    move(call, 0, true);
+    return GX_OK;
+}
+
+/* `decay` is added to the gradient, or `shrink` taken from the parameter. */
+static void adapt(const gx_call *call, double decay, double shrink)
 {
     double *param = call->arg[GX_ADAMW_PARAM].data;
     double *m = call->arg[GX_ADAMW_M].data;
     double *v = call->arg[GX_ADAMW_V].data;
     const double *grad = call->arg[GX_ADAMW_GRAD].data;
-    const double t = *(const double *)call->arg[GX_ADAMW_STEP].data + 1.0;
-    const double lr = *(const double *)call->arg[GX_ADAMW_LR].data;
+    const double lr = cell(call, GX_ADAMW_LR, 0);
+    const double scale = cell(call, GX_ADAMW_SCALE, 1);
     const double beta1 = call->attr[GX_ADAMW_BETA1].r;
     const double beta2 = call->attr[GX_ADAMW_BETA2].r;
     const double eps = call->attr[GX_ADAMW_EPS].r;
-    const double keep = 1.0 - lr * call->attr[GX_ADAMW_WEIGHT_DECAY].r;
+    const int64_t n = gx_count(&call->arg[GX_ADAMW_PARAM]);
+    int64_t done;
+
+    if (!updates(call, GX_ADAMW_STEP, GX_ADAMW_ACCUMULATE, &done))
+        return;
     /* rate m / (sqrt(v) / root + eps), with one division less */
+    const double t = (double)done + 1.0;
+    const double keep = 1.0 - lr * shrink;
     const double root = sqrt(1.0 - pow(beta2, t));
     const double rate = lr / (1.0 - pow(beta1, t)) * root;
     const double least = eps * root;
-    const int64_t n = gx_count(&call->arg[GX_ADAMW_PARAM]);
 
-    (void)err;
     for (int64_t i = 0; i < n; i++) {
-        m[i] += (1.0 - beta1) * (grad[i] - m[i]);
-        v[i] = beta2 * v[i] + (1.0 - beta2) * grad[i] * grad[i];
+        const double g = scale * grad[i] + (decay > 0 ? decay * param[i] : 0);
+
+        m[i] += (1.0 - beta1) * (g - m[i]);
+        v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
         param[i] = keep * param[i] - rate * m[i] / (sqrt(v[i]) + least);
     }
+}
+
+static gx_status adam_reference(const gx_call *call, gx_error *err)
+{
+    (void)err;
+    adapt(call, call->attr[GX_ADAMW_WEIGHT_DECAY].r, 0);
+    return GX_OK;
+}
+
+static gx_status adamw_reference(const gx_call *call, gx_error *err)
+{
+    (void)err;
+    adapt(call, 0, call->attr[GX_ADAMW_WEIGHT_DECAY].r);
     return GX_OK;
 }
 
@@ -134,16 +329,25 @@ static double sgd_flops(const gx_graph *graph, const gx_node *node)
     return 4 * gx_elements(graph, node, GX_SGD_PARAM);
 }
 
-static double adamw_flops(const gx_graph *graph, const gx_node *node)
+static double momentum_flops(const gx_graph *graph, const gx_node *node)
+{
+    return 7 * gx_elements(graph, node, GX_MOMENTUM_PARAM);
+}
+
+static double adam_flops(const gx_graph *graph, const gx_node *node)
 {
     return 14 * gx_elements(graph, node, GX_ADAMW_PARAM);
 }
+
+#define MOMENTS "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; "
+#define QUOTIENT \
+    "lr m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + eps), t = step / accumulate + 1"
 
 const gx_op gx_optimizer_ops[] = {
     {
         .name = "sgd",
         .summary = "gradient descent with L2 decay, as torch.optim.SGD",
-        .formula = "param -= lr (grad + weight_decay param)",
+        .formula = "param -= lr (scale grad + weight_decay param)",
         .fields = sgd_fields,
         .phase = GX_PHASE_OPTIMIZER,
         .infer = sgd_infer,
@@ -154,17 +358,58 @@ const gx_op gx_optimizer_ops[] = {
         .tolerance = { 1e-6, 1e-6, 4e-3 },
     },
     {
+        .name = "momentum",
+        .summary = "gradient descent with momentum, as torch.optim.SGD(momentum=0.9)",
+        .formula = "g = scale grad + weight_decay param; "
+                   "buf = momentum buf + (1 - dampening) g, at the first update g; "
+                   "param -= lr buf",
+        .fields = momentum_fields,
+        .phase = GX_PHASE_OPTIMIZER,
+        .infer = momentum_infer,
+        .reference = momentum_reference,
+        .flops = momentum_flops,
+        .samples = gx_momentum_samples,
+        /* As sgd, and buf is rounded too. */
+        .tolerance = { 2e-6, 2e-6, 6e-3 },
+    },
+    {
+        .name = "nesterov",
+        .summary = "Nesterov's momentum, as torch.optim.SGD(momentum=0.9, nesterov=True)",
+        .formula = "g = scale grad + weight_decay param; "
+                   "buf = momentum buf + g, at the first update g; "
+                   "param -= lr (g + momentum buf)",
+        .fields = nesterov_fields,
+        .phase = GX_PHASE_OPTIMIZER,
+        .infer = nesterov_infer,
+        .reference = nesterov_reference,
+        .flops = momentum_flops,
+        .samples = gx_nesterov_samples,
+        .tolerance = { 2e-6, 2e-6, 6e-3 }, /* as momentum */
+    },
+    {
+        .name = "adam",
+        .summary = "Adam with L2 decay, as torch.optim.Adam",
+        .formula = "g = scale grad + weight_decay param; " MOMENTS "param -= " QUOTIENT,
+        .fields = adam_fields,
+        .phase = GX_PHASE_OPTIMIZER,
+        .infer = adam_infer,
+        .reference = adam_reference,
+        .default_rate = 1e-3,
+        .flops = adam_flops,
+        .samples = gx_adam_samples,
+        .tolerance = { 1e-4, 1e-4, 5e-3 }, /* as adamw */
+    },
+    {
         .name = "adamw",
         .summary = "Adam with decoupled decay, as torch.optim.AdamW",
-        .formula = "m = beta1 m + (1 - beta1) grad; v = beta2 v + (1 - beta2) grad^2; "
-                   "param = (1 - lr weight_decay) param - "
-                   "lr m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + eps), t = step + 1",
+        .formula =
+            "g = scale grad; " MOMENTS "param = (1 - lr weight_decay) param - " QUOTIENT,
         .fields = adamw_fields,
         .phase = GX_PHASE_OPTIMIZER,
-        .infer = adamw_infer,
+        .infer = adam_infer,
         .reference = adamw_reference,
         .default_rate = 1e-3,
-        .flops = adamw_flops,
+        .flops = adam_flops,
         .samples = gx_adamw_samples,
         /* f32: the correction 1 - beta2^t starts at 0.001 and loses ten bits if beta2^t
          * is taken in f32: 2^-24 / 0.001. bf16: m, v and param are rounded to 8 bits. */

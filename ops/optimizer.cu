@@ -1,6 +1,6 @@
 /* Optimizers over a table of tensors: a block walks chunks, and finds each one's tensor.
  */
-#include "kernel.cuh"
+#include "chunk.cuh"
 #include "optimizer_kernels.h"
 
 namespace
@@ -9,19 +9,44 @@ namespace
 constexpr int THREADS = 256;
 constexpr int BLOCKS_PER_SM = 8;
 
-static_assert(sizeof(gx_sgd_table) <= 4096 && sizeof(gx_adamw_table) <= 4096,
-              "a kernel takes 4 KB of arguments");
+static_assert(sizeof(gx_update_table) <= 4096, "a kernel takes 4 KB of arguments");
+
+/* An entry of the table, by the number of its pointers. */
+template <int POINTERS> struct entry_of {
+    const uint64_t *words;
+
+    __device__ entry_of(const gx_update_table &table, int index)
+        : words(table.words + index * (POINTERS + 2))
+    {
+    }
+    template <typename T> __device__ T *at(int pointer) const
+    {
+        return reinterpret_cast<T *>(words[pointer]);
+    }
+    __device__ int64_t n() const
+    {
+        return (int64_t)words[POINTERS];
+    }
+    __device__ int64_t first_chunk() const
+    {
+        return (int64_t)(uint32_t)words[POINTERS + 1];
+    }
+    __device__ int group() const
+    {
+        return (int)(words[POINTERS + 1] >> GX_UPDATE_GROUP_SHIFT);
+    }
+};
 
 /* The entry that a chunk belongs to: the last one that begins at or before it. */
-template <typename Table>
-__device__ __forceinline__ int find_entry(const Table &table, int64_t chunk)
+template <int POINTERS>
+__device__ __forceinline__ int find_entry(const gx_update_table &table, int64_t chunk)
 {
     int low = 0, high = table.n_entries;
 
     while (high - low > 1) {
         const int middle = (low + high) / 2;
 
-        if (table.entry[middle].first_chunk <= chunk)
+        if (entry_of<POINTERS>(table, middle).first_chunk() <= chunk)
             low = middle;
         else
             high = middle;
@@ -29,169 +54,200 @@ __device__ __forceinline__ int find_entry(const Table &table, int64_t chunk)
     return low;
 }
 
-/* Calls `full(i)` for N whole elements and `single(i)` for those at the end of a tensor.
- */
-template <int N, typename Full, typename Single>
-__device__ __forceinline__ void over_chunk(int64_t chunk, int64_t n, Full full,
-                                           Single single)
-{
-    const int64_t first = chunk * GX_OPTIMIZER_CHUNK;
-    const int64_t end = first + GX_OPTIMIZER_CHUNK < n ? first + GX_OPTIMIZER_CHUNK : n;
-
-#pragma unroll 2
-    for (int64_t i = first + threadIdx.x * N; i < end; i += THREADS * N) {
-        if (i + N <= end) {
-            full(i);
-        } else {
-            for (int64_t j = i; j < end; j++)
-                single(j);
-        }
-    }
-}
-
-template <typename T, int N>
-__device__ __forceinline__ void sgd_update(const gx_sgd_entry &e, int64_t i, float lr,
-                                           float weight_decay)
-{
-    T *param = static_cast<T *>(e.param) + i;
-    float p[N], g[N];
-
-    gx_load_vector(p, param);
-    gx_load_vector(g, static_cast<const T *>(e.grad) + i);
-#pragma unroll
-    for (int x = 0; x < N; x++)
-        p[x] -= lr * (g[x] + weight_decay * p[x]);
-    gx_store_vector(param, p);
-}
-
-template <typename T, int N>
-__global__ void __launch_bounds__(THREADS, 4)
-    sgd_kernel(const __grid_constant__ gx_sgd_table table)
-{
-    gx_begin_kernel();
-    const float lr = *table.lr, decay = table.weight_decay;
-
-    for (int64_t chunk = blockIdx.x; chunk < table.n_chunks; chunk += gridDim.x) {
-        const gx_sgd_entry &e = table.entry[find_entry(table, chunk)];
-
-        over_chunk<N>(
-            chunk - e.first_chunk, e.n,
-            [&](int64_t i) { sgd_update<T, N>(e, i, lr, decay); },
-            [&](int64_t i) { sgd_update<T, 1>(e, i, lr, decay); });
-    }
-}
-
-/* What all elements share: the factor that shrinks a parameter, the corrected rate, and
- * one over the root of the second correction. */
-struct adamw_factors {
+/* What the elements of a group share: the factor that shrinks a parameter, the rate
+ * (adam: corrected), and one over the root of the second correction. */
+struct factors {
     float keep, rate, root;
 };
 
 /* 1 - beta^t in double: in float it would lose most of its digits at the first steps. */
-__device__ __forceinline__ adamw_factors find_factors(const gx_adamw_table &table)
+template <int RULE>
+__device__ __forceinline__ void find_factors(const gx_update_table &table, int64_t done,
+                                             factors (&f)[GX_UPDATE_SETTINGS])
 {
-    __shared__ double correction[2];
-    const double lr = (double)*table.lr;
+    __shared__ double correction[GX_UPDATE_SETTINGS][2];
+    const int x = threadIdx.x;
 
-    if (threadIdx.x < 2) {
-        const double t = (double)*table.step + 1.0;
+    if (RULE == GX_UPDATE_ADAM && x < 2 * table.n_settings) {
+        const gx_update_settings &s = table.settings[x / 2];
 
-        correction[threadIdx.x] =
-            -expm1(t * (threadIdx.x == 0 ? table.log_beta1 : table.log_beta2));
+        correction[x / 2][x % 2] =
+            -expm1(((double)done + 1.0) * (x % 2 == 0 ? s.log_beta1 : s.log_beta2));
     }
     __syncthreads();
-    return { (float)(1.0 - lr * table.weight_decay), (float)(lr / correction[0]),
-             (float)sqrt(correction[1]) };
+    if (x < table.n_settings) {
+        const gx_update_settings &s = table.settings[x];
+        const double lr = (double)*s.lr;
+
+        if (RULE == GX_UPDATE_ADAM)
+            f[x] = { (float)(1.0 - lr * s.shrink), (float)(lr / correction[x][0]),
+                     (float)sqrt(correction[x][1]) };
+        else
+            f[x] = { 1.0f, *s.lr, 1.0f };
+    }
+    __syncthreads();
 }
 
-template <typename T, int N>
-__device__ __forceinline__ void adamw_update(const gx_adamw_table &table,
-                                             const gx_adamw_entry &e, int64_t i,
-                                             const adamw_factors &f)
+/* What does not change from element to element. */
+struct moment {
+    float scale;
+    bool first; /* no update stands behind */
+};
+
+template <typename T, typename G, int N, int POINTERS>
+__device__ __forceinline__ void sgd_update(const entry_of<POINTERS> &e, int64_t i,
+                                           const gx_update_settings &s, const factors &f,
+                                           const moment &now)
 {
-    T *param = static_cast<T *>(e.param) + i;
-    T *mean = static_cast<T *>(e.m) + i, *square = static_cast<T *>(e.v) + i;
+    T *param = e.template at<T>(0) + i;
+    const float lr = f.rate, decay = s.decay;
+    float p[N], g[N];
+
+    gx_load_vector(p, param);
+    gx_load_vector(g, e.template at<const G>(1) + i);
+#pragma unroll
+    for (int x = 0; x < N; x++) {
+        /* rounded by itself, so that a scale of 1 changes nothing */
+        g[x] = __fmul_rn(g[x], now.scale);
+        p[x] -= lr * (g[x] + decay * p[x]);
+    }
+    gx_store_vector(param, p);
+}
+
+template <typename T, typename G, int N, int POINTERS>
+__device__ __forceinline__ void momentum_update(const entry_of<POINTERS> &e, int64_t i,
+                                                const gx_update_settings &s,
+                                                const factors &f, const moment &now)
+{
+    T *param = e.template at<T>(0) + i, *buf = e.template at<T>(2) + i;
+    float p[N], g[N], b[N];
+
+    gx_load_vector(p, param);
+    gx_load_vector(g, e.template at<const G>(1) + i);
+    gx_load_vector(b, buf);
+#pragma unroll
+    for (int x = 0; x < N; x++) {
+        g[x] = __fmul_rn(g[x], now.scale);
+        g[x] += s.decay * p[x];
+        b[x] = now.first ? g[x] : s.keep2 * b[x] + s.take1 * g[x];
+        p[x] -= f.rate * (s.nesterov ? g[x] + s.keep2 * b[x] : b[x]);
+    }
+    gx_store_vector(param, p);
+    gx_store_vector(buf, b);
+}
+
+template <typename T, typename G, int N, int POINTERS>
+__device__ __forceinline__ void adam_update(const entry_of<POINTERS> &e, int64_t i,
+                                            const gx_update_settings &s, const factors &f,
+                                            const moment &now)
+{
+    T *param = e.template at<T>(0) + i;
+    T *mean = e.template at<T>(2) + i, *square = e.template at<T>(3) + i;
     float p[N], g[N], m[N], v[N];
 
     gx_load_vector(p, param);
-    gx_load_vector(g, static_cast<const T *>(e.grad) + i);
+    gx_load_vector(g, e.template at<const G>(1) + i);
     gx_load_vector(m, mean);
     gx_load_vector(v, square);
 #pragma unroll
     for (int x = 0; x < N; x++) {
-        m[x] += table.take1 * (g[x] - m[x]);
-        v[x] = table.keep2 * v[x] + table.take2 * g[x] * g[x];
-        p[x] = f.keep * p[x] - f.rate * m[x] / (sqrtf(v[x]) / f.root + table.eps);
+        g[x] = __fmul_rn(g[x], now.scale);
+        if (s.decay > 0.0f)
+            g[x] = __fmaf_rn(s.decay, p[x], g[x]);
+        m[x] += s.take1 * (g[x] - m[x]);
+        v[x] = s.keep2 * v[x] + s.take2 * g[x] * g[x];
+        p[x] = f.keep * p[x] - f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps);
     }
     gx_store_vector(param, p);
     gx_store_vector(mean, m);
     gx_store_vector(square, v);
 }
 
-template <typename T, int N>
-__global__ void __launch_bounds__(THREADS, 4)
-    adamw_kernel(const __grid_constant__ gx_adamw_table table)
+template <int RULE, typename T, typename G, int N, int POINTERS>
+__device__ __forceinline__ void update(const entry_of<POINTERS> &e, int64_t i,
+                                       const gx_update_settings &s, const factors &f,
+                                       const moment &now)
 {
+    if constexpr (RULE == GX_UPDATE_SGD)
+        sgd_update<T, G, N>(e, i, s, f, now);
+    else if constexpr (RULE == GX_UPDATE_MOMENTUM)
+        momentum_update<T, G, N>(e, i, s, f, now);
+    else
+        adam_update<T, G, N>(e, i, s, f, now);
+}
+
+template <int RULE, typename T, typename G, int N>
+__global__ void __launch_bounds__(THREADS, 4)
+    update_kernel(const __grid_constant__ gx_update_table table)
+{
+    constexpr int POINTERS = 2 + RULE;
+    __shared__ factors f[GX_UPDATE_SETTINGS];
+
     gx_begin_kernel();
-    const adamw_factors f = find_factors(table);
+    const int32_t step = table.step != nullptr ? *table.step : 0;
+    const int32_t done = step / table.accumulate;
 
+    if (step - done * table.accumulate != table.accumulate - 1)
+        return; /* a gradient has been added to, no more */
+    const moment now = { table.scale != nullptr ? *table.scale : 1.0f, done == 0 };
+
+    find_factors<RULE>(table, done, f);
     for (int64_t chunk = blockIdx.x; chunk < table.n_chunks; chunk += gridDim.x) {
-        const gx_adamw_entry &e = table.entry[find_entry(table, chunk)];
+        const entry_of<POINTERS> e(table, find_entry<POINTERS>(table, chunk));
+        const gx_update_settings &s = table.settings[e.group()];
+        const factors shared = f[e.group()];
 
-        over_chunk<N>(
-            chunk - e.first_chunk, e.n,
-            [&](int64_t i) { adamw_update<T, N>(table, e, i, f); },
-            [&](int64_t i) { adamw_update<T, 1>(table, e, i, f); });
+        gx_over_chunk<N, THREADS, GX_OPTIMIZER_CHUNK>(
+            chunk - e.first_chunk(), e.n(),
+            [&](int64_t i) { update<RULE, T, G, N>(e, i, s, shared, now); },
+            [&](int64_t i) { update<RULE, T, G, 1>(e, i, s, shared, now); });
     }
 }
 
-static const void *sgd_instance(const gx_sgd_table *table)
+template <int RULE, typename T, typename G>
+const void *of_width(const gx_update_table *table)
 {
-    if (table->dtype == GX_BF16)
-        return table->wide ? (const void *)sgd_kernel<__nv_bfloat16, 4>
-                           : (const void *)sgd_kernel<__nv_bfloat16, 1>;
-    return table->wide ? (const void *)sgd_kernel<float, 4>
-                       : (const void *)sgd_kernel<float, 1>;
+    return table->wide ? (const void *)update_kernel<RULE, T, G, 4>
+                       : (const void *)update_kernel<RULE, T, G, 1>;
 }
 
-static const void *adamw_instance(const gx_adamw_table *table)
+template <int RULE> const void *of_types(const gx_update_table *table)
 {
-    if (table->dtype == GX_BF16)
-        return table->wide ? (const void *)adamw_kernel<__nv_bfloat16, 4>
-                           : (const void *)adamw_kernel<__nv_bfloat16, 1>;
-    return table->wide ? (const void *)adamw_kernel<float, 4>
-                       : (const void *)adamw_kernel<float, 1>;
+    if (table->dtype == GX_F32)
+        return of_width<RULE, float, float>(table);
+    return table->grad_dtype == GX_F32
+               ? of_width<RULE, __nv_bfloat16, float>(table)
+               : of_width<RULE, __nv_bfloat16, __nv_bfloat16>(table);
+}
+
+const void *instance(const gx_update_table *table)
+{
+    return table->rule == GX_UPDATE_SGD        ? of_types<GX_UPDATE_SGD>(table)
+           : table->rule == GX_UPDATE_MOMENTUM ? of_types<GX_UPDATE_MOMENTUM>(table)
+                                               : of_types<GX_UPDATE_ADAM>(table);
+}
+
+const char *name_of(const gx_update_table *table)
+{
+    return table->rule == GX_UPDATE_SGD        ? "sgd_kernel"
+           : table->rule == GX_UPDATE_MOMENTUM ? "momentum_kernel"
+                                               : "adam_kernel";
 }
 
 } // namespace
 
-extern "C" gx_status gx_sgd_load(const gx_sgd_table *table, gx_error *err)
+extern "C" gx_status gx_update_load(const gx_update_table *table, gx_error *err)
 {
-    return gx_load_kernel(sgd_instance(table), 0, "sgd_kernel", err);
+    return gx_load_kernel(instance(table), 0, name_of(table), err);
 }
 
-extern "C" gx_status gx_sgd_launch(const gx_sgd_table *table, gx_ctx *ctx, gx_error *err)
+extern "C" gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
+                                      gx_error *err)
 {
     void *args[] = { (void *)table };
 
     return gx_launch(
-        ctx, "sgd_kernel", sgd_instance(table),
-        dim3(gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * BLOCKS_PER_SM)),
-        dim3(THREADS), 0, args, err);
-}
-
-extern "C" gx_status gx_adamw_load(const gx_adamw_table *table, gx_error *err)
-{
-    return gx_load_kernel(adamw_instance(table), 0, "adamw_kernel", err);
-}
-
-extern "C" gx_status gx_adamw_launch(const gx_adamw_table *table, gx_ctx *ctx,
-                                     gx_error *err)
-{
-    void *args[] = { (void *)table };
-
-    return gx_launch(
-        ctx, "adamw_kernel", adamw_instance(table),
+        ctx, name_of(table), instance(table),
         dim3(gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * BLOCKS_PER_SM)),
         dim3(THREADS), 0, args, err);
 }

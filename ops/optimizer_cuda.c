@@ -1,219 +1,244 @@
 /* The CUDA alternatives of the optimizers: each op by itself, or all tensors at once. */
 #include <math.h>
+#include <string.h>
 
 #include "optimizer_kernels.h"
 
-/* Calls that share a kernel differ in their tensors alone. */
-static const char *refuses_group(const gx_group *group, int param, int first_shared,
-                                 int last_shared, int n_attrs)
+/* How a row's call becomes entries of a table. */
+typedef struct rule {
+    const char *op;
+    gx_update_rule rule;
+    int n_pointers;
+    int pointer[GX_UPDATE_MAX_POINTERS]; /* the parameter, the gradient, state */
+    int lr, step, scale;
+    int accumulate; /* an attribute */
+    void (*set)(const gx_call *call, gx_update_settings *settings);
+} rule;
+
+static void set_sgd(const gx_call *call, gx_update_settings *settings)
 {
-    const gx_call *first = &group->call[0];
-
-    if (!gx_is_float(first->arg[param].dtype))
-        return "only f32 and bf16";
-    for (int i = 1; i < group->n_calls; i++) {
-        const gx_call *call = &group->call[i];
-
-        if (call->arg[param].dtype != first->arg[param].dtype)
-            return "the tensors differ in type";
-        for (int arg = first_shared; arg <= last_shared; arg++) {
-            if (call->arg[arg].data != first->arg[arg].data)
-                return "the tensors have counters or rates of their own";
-        }
-        for (int a = 0; a < n_attrs; a++) {
-            if (call->attr[a].r < first->attr[a].r || call->attr[a].r > first->attr[a].r)
-                return "the tensors differ in a setting";
-        }
-    }
-    return NULL;
+    settings->decay = (float)call->attr[GX_SGD_WEIGHT_DECAY].r;
 }
 
-/* The calls that have elements, from `at` on, `most` at a time; returns their number. */
-static int next_calls(const gx_group *group, int *at, int param, int most,
-                      const gx_call **calls)
+static void set_nesterov(const gx_call *call, gx_update_settings *settings)
 {
-    int n = 0;
-
-    for (; *at < group->n_calls && n < most; (*at)++) {
-        if (gx_count(&group->call[*at].arg[param]) > 0)
-            calls[n++] = &group->call[*at];
-    }
-    return n;
+    settings->decay = (float)call->attr[GX_MOMENTUM_WEIGHT_DECAY].r;
+    settings->keep2 = (float)call->attr[GX_MOMENTUM_MOMENTUM].r;
+    settings->take1 = 1.0F;
+    settings->nesterov = true;
 }
 
-static bool is_wide(const gx_call *call, const int *args, int n_args)
+static void set_momentum(const gx_call *call, gx_update_settings *settings)
 {
-    uintptr_t all = 0;
-
-    for (int i = 0; i < n_args; i++)
-        all |= (uintptr_t)call->arg[args[i]].data;
-    return all % (4 * gx_dtype_bytes(call->arg[args[0]].dtype)) == 0;
+    set_nesterov(call, settings);
+    settings->take1 = (float)(1.0 - call->attr[GX_MOMENTUM_DAMPENING].r);
+    settings->nesterov = false;
 }
 
-static int64_t chunks_of(int64_t n)
-{
-    return gx_divide_up(n, GX_OPTIMIZER_CHUNK);
-}
-
-/* --- sgd --- */
-
-static const char *refuses_sgd(const gx_group *group, const gx_ctx *ctx)
-{
-    (void)ctx;
-    return refuses_group(group, GX_SGD_PARAM, GX_SGD_LR, GX_SGD_LR,
-                         GX_SGD_WEIGHT_DECAY + 1);
-}
-
-/* Fills the table that follows after `*at` calls; false: there is none. */
-static bool next_sgd(const gx_group *group, int *at, gx_sgd_table *table)
-{
-    static const int args[] = { GX_SGD_PARAM, GX_SGD_GRAD };
-    const gx_call *calls[GX_SGD_ENTRIES];
-
-    table->n_entries = next_calls(group, at, GX_SGD_PARAM, GX_SGD_ENTRIES, calls);
-    if (table->n_entries == 0)
-        return false;
-    table->dtype = calls[0]->arg[GX_SGD_PARAM].dtype;
-    table->lr = calls[0]->arg[GX_SGD_LR].data;
-    table->weight_decay = (float)calls[0]->attr[GX_SGD_WEIGHT_DECAY].r;
-    table->wide = true;
-    table->n_chunks = 0;
-    for (int i = 0; i < table->n_entries; i++) {
-        const gx_tensor *arg = calls[i]->arg;
-        const int64_t n = gx_count(&arg[GX_SGD_PARAM]);
-
-        table->wide = table->wide && is_wide(calls[i], args, 2);
-        table->entry[i] = (gx_sgd_entry){
-            .param = arg[GX_SGD_PARAM].data,
-            .grad = arg[GX_SGD_GRAD].data,
-            .n = n,
-            .first_chunk = table->n_chunks,
-        };
-        table->n_chunks += chunks_of(n);
-    }
-    return true;
-}
-
-static gx_status prepare_sgd(const gx_group *group, const gx_ctx *ctx,
-                             gx_prepared *prepared, gx_error *err)
-{
-    gx_sgd_table table;
-    int at = 0;
-
-    (void)ctx;
-    prepared->workspace_bytes = 0;
-    prepared->n_algos = 1;
-    for (prepared->n_launches = 0; next_sgd(group, &at, &table); prepared->n_launches++)
-        GX_TRY(gx_sgd_load(&table, err));
-    return GX_OK;
-}
-
-static gx_status launch_sgd(const gx_group *group, const gx_prepared *prepared,
-                            gx_ctx *ctx, gx_error *err)
-{
-    gx_sgd_table table;
-    int at = 0;
-
-    (void)prepared;
-    while (next_sgd(group, &at, &table))
-        GX_TRY(gx_sgd_launch(&table, ctx, err));
-    return GX_OK;
-}
-
-/* --- adamw --- */
-
-static const char *refuses_adamw(const gx_group *group, const gx_ctx *ctx)
-{
-    (void)ctx;
-    return refuses_group(group, GX_ADAMW_PARAM, GX_ADAMW_STEP, GX_ADAMW_LR,
-                         GX_ADAMW_WEIGHT_DECAY + 1);
-}
-
-static void set_adamw(const gx_call *call, gx_adamw_table *table)
+static void set_adam(const gx_call *call, gx_update_settings *settings)
 {
     const double beta1 = call->attr[GX_ADAMW_BETA1].r;
     const double beta2 = call->attr[GX_ADAMW_BETA2].r;
 
-    table->dtype = call->arg[GX_ADAMW_PARAM].dtype;
-    table->lr = call->arg[GX_ADAMW_LR].data;
-    table->step = call->arg[GX_ADAMW_STEP].data;
-    table->log_beta1 = log(beta1);
-    table->log_beta2 = log(beta2);
-    table->weight_decay = call->attr[GX_ADAMW_WEIGHT_DECAY].r;
-    table->take1 = (float)(1.0 - beta1);
-    table->keep2 = (float)beta2;
-    table->take2 = (float)(1.0 - beta2);
-    table->eps = (float)call->attr[GX_ADAMW_EPS].r;
+    settings->log_beta1 = log(beta1);
+    settings->log_beta2 = log(beta2);
+    settings->decay = (float)call->attr[GX_ADAMW_WEIGHT_DECAY].r;
+    settings->take1 = (float)(1.0 - beta1);
+    settings->keep2 = (float)beta2;
+    settings->take2 = (float)(1.0 - beta2);
+    settings->eps = (float)call->attr[GX_ADAMW_EPS].r;
 }
 
-static bool next_adamw(const gx_group *group, int *at, gx_adamw_table *table)
+static void set_adamw(const gx_call *call, gx_update_settings *settings)
 {
-    static const int args[] = { GX_ADAMW_PARAM, GX_ADAMW_GRAD, GX_ADAMW_M, GX_ADAMW_V };
-    const gx_call *calls[GX_ADAMW_ENTRIES];
+    set_adam(call, settings);
+    settings->shrink = call->attr[GX_ADAMW_WEIGHT_DECAY].r;
+    settings->decay = 0;
+}
 
-    table->n_entries = next_calls(group, at, GX_ADAMW_PARAM, GX_ADAMW_ENTRIES, calls);
-    if (table->n_entries == 0)
-        return false;
-    set_adamw(calls[0], table);
-    table->wide = true;
-    table->n_chunks = 0;
-    for (int i = 0; i < table->n_entries; i++) {
-        const gx_tensor *arg = calls[i]->arg;
-        const int64_t n = gx_count(&arg[GX_ADAMW_PARAM]);
+#define MOMENTUM                                                                     \
+    GX_UPDATE_MOMENTUM, 3, { GX_MOMENTUM_PARAM, GX_MOMENTUM_GRAD, GX_MOMENTUM_BUF }, \
+        GX_MOMENTUM_LR, GX_MOMENTUM_STEP, GX_MOMENTUM_SCALE, GX_MOMENTUM_ACCUMULATE
+#define ADAM                                                                      \
+    GX_UPDATE_ADAM, 4, { GX_ADAMW_PARAM, GX_ADAMW_GRAD, GX_ADAMW_M, GX_ADAMW_V }, \
+        GX_ADAMW_LR, GX_ADAMW_STEP, GX_ADAMW_SCALE, GX_ADAMW_ACCUMULATE
 
-        table->wide = table->wide && is_wide(calls[i], args, 4);
-        table->entry[i] = (gx_adamw_entry){
-            .param = arg[GX_ADAMW_PARAM].data,
-            .grad = arg[GX_ADAMW_GRAD].data,
-            .m = arg[GX_ADAMW_M].data,
-            .v = arg[GX_ADAMW_V].data,
-            .n = n,
-            .first_chunk = table->n_chunks,
-        };
-        table->n_chunks += chunks_of(n);
+static const rule rules[] = {
+    { "sgd",
+      GX_UPDATE_SGD,
+      2,
+      { GX_SGD_PARAM, GX_SGD_GRAD },
+      GX_SGD_LR,
+      GX_SGD_STEP,
+      GX_SGD_SCALE,
+      GX_SGD_ACCUMULATE,
+      set_sgd },
+    { "momentum", MOMENTUM, set_momentum },
+    { "nesterov", MOMENTUM, set_nesterov },
+    { "adam", ADAM, set_adam },
+    { "adamw", ADAM, set_adamw },
+};
+
+enum { N_RULES = sizeof rules / sizeof rules[0] };
+
+static const rule *rule_of(const gx_group *group)
+{
+    int i = N_RULES - 1; /* the patterns below name no other op */
+
+    while (i > 0 && strcmp(rules[i].op, group->call[0].op->name) != 0)
+        i--;
+    return &rules[i];
+}
+
+/* Calls that share a kernel differ in their tensors, and in settings that an entry of the
+ * table can have of its own. */
+static const char *refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const gx_call *first = &group->call[0];
+    const rule *r = rule_of(group);
+
+    (void)ctx;
+    if (!gx_is_float(first->arg[r->pointer[0]].dtype))
+        return "only f32 and bf16";
+    for (int i = 1; i < group->n_calls; i++) {
+        const gx_call *call = &group->call[i];
+
+        for (int p = 0; p < r->n_pointers; p++) {
+            if (call->arg[r->pointer[p]].dtype != first->arg[r->pointer[p]].dtype)
+                return "the tensors differ in type";
+        }
+        if (gx_data(call, r->step) != gx_data(first, r->step) ||
+            gx_data(call, r->scale) != gx_data(first, r->scale) ||
+            call->attr[r->accumulate].i != first->attr[r->accumulate].i)
+            return "the tensors have counters or factors of their own";
+    }
+    return NULL;
+}
+
+static bool is_wide(const gx_call *call, const rule *r)
+{
+    for (int p = 0; p < r->n_pointers; p++) {
+        const gx_tensor *tensor = &call->arg[r->pointer[p]];
+
+        if ((uintptr_t)tensor->data % (4 * gx_dtype_bytes(tensor->dtype)) != 0)
+            return false;
     }
     return true;
 }
 
-static gx_status prepare_adamw(const gx_group *group, const gx_ctx *ctx,
-                               gx_prepared *prepared, gx_error *err)
+/* The settings of a call, as a number in the table; -1: it has no room for them. */
+static int find_settings(const gx_call *call, const rule *r, gx_update_table *table)
 {
-    gx_adamw_table table;
+    gx_update_settings settings;
+
+    memset(&settings, 0, sizeof settings); /* compared as bytes */
+    settings.lr = call->arg[r->lr].data;
+    r->set(call, &settings);
+    for (int i = 0; i < table->n_settings; i++) {
+        if (memcmp(&table->settings[i], &settings, sizeof settings) == 0)
+            return i;
+    }
+    if (table->n_settings == GX_UPDATE_SETTINGS)
+        return -1;
+    memcpy(&table->settings[table->n_settings], &settings, sizeof settings);
+    return table->n_settings++;
+}
+
+/* False: the table is full. */
+static bool add_entry(const gx_call *call, const rule *r, gx_update_table *table)
+{
+    const int size = r->n_pointers + 2;
+    const int64_t n = gx_count(&call->arg[r->pointer[0]]);
+    const int64_t n_chunks = gx_divide_up(n, GX_OPTIMIZER_CHUNK);
+    uint64_t *words = table->words + (size_t)(table->n_entries * size);
+
+    if ((table->n_entries + 1) * size > (int)GX_UPDATE_WORDS ||
+        (table->n_entries > 0 && table->n_chunks + n_chunks > UINT32_MAX))
+        return false;
+    const int group = find_settings(call, r, table);
+
+    if (group < 0)
+        return false;
+    for (int p = 0; p < r->n_pointers; p++)
+        words[p] = (uintptr_t)call->arg[r->pointer[p]].data;
+    words[r->n_pointers] = (uint64_t)n;
+    words[r->n_pointers + 1] =
+        (uint64_t)group << GX_UPDATE_GROUP_SHIFT | (uint64_t)table->n_chunks;
+    table->wide = table->wide && is_wide(call, r);
+    table->n_chunks += n_chunks;
+    table->n_entries++;
+    return true;
+}
+
+/* Fills the table that follows after `*at` calls; false: there is none. */
+static bool next_table(const gx_group *group, int *at, gx_update_table *table)
+{
+    const gx_call *first = &group->call[0];
+    const rule *r = rule_of(group);
+
+    table->rule = r->rule;
+    table->n_pointers = r->n_pointers;
+    table->n_entries = 0;
+    table->n_settings = 0;
+    table->n_chunks = 0;
+    table->wide = true;
+    table->dtype = first->arg[r->pointer[0]].dtype;
+    table->grad_dtype = first->arg[r->pointer[1]].dtype;
+    table->accumulate = (int32_t)first->attr[r->accumulate].i;
+    table->step = gx_data(first, r->step);
+    table->scale = gx_data(first, r->scale);
+    for (; *at < group->n_calls; (*at)++) {
+        const gx_call *call = &group->call[*at];
+
+        if (gx_count(&call->arg[r->pointer[0]]) > 0 && !add_entry(call, r, table))
+            break;
+    }
+    return table->n_entries > 0;
+}
+
+static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *prepared,
+                         gx_error *err)
+{
+    gx_update_table table;
     int at = 0;
 
     (void)ctx;
     prepared->workspace_bytes = 0;
     prepared->n_algos = 1;
-    for (prepared->n_launches = 0; next_adamw(group, &at, &table); prepared->n_launches++)
-        GX_TRY(gx_adamw_load(&table, err));
+    for (prepared->n_launches = 0; next_table(group, &at, &table); prepared->n_launches++)
+        GX_TRY(gx_update_load(&table, err));
     return GX_OK;
 }
 
-static gx_status launch_adamw(const gx_group *group, const gx_prepared *prepared,
-                              gx_ctx *ctx, gx_error *err)
+static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_ctx *ctx,
+                        gx_error *err)
 {
-    gx_adamw_table table;
+    gx_update_table table;
     int at = 0;
 
     (void)prepared;
-    while (next_adamw(group, &at, &table))
-        GX_TRY(gx_adamw_launch(&table, ctx, err));
+    while (next_table(group, &at, &table))
+        GX_TRY(gx_update_launch(&table, ctx, err));
     return GX_OK;
 }
 
 /* --- the table --- */
 
 static const char *const sgd[] = { "sgd", NULL };
+static const char *const momentum[] = { "momentum", NULL };
+static const char *const nesterov[] = { "nesterov", NULL };
+static const char *const adam[] = { "adam", NULL };
 static const char *const adamw[] = { "adamw", NULL };
 
-#define ALTERNATIVE(alternative, ops, hook)                         \
-    .name = alternative, .pattern = ops, .refuses = refuses_##hook, \
-    .prepare = prepare_##hook, .launch = launch_##hook
+#define ALTERNATIVE(alternative, ops)                                            \
+    .name = alternative, .pattern = ops, .refuses = refuses, .prepare = prepare, \
+    .launch = launch
+#define BOTH(ops)                                   \
+    { ALTERNATIVE("kernel", ops), .strict = true }, \
+    {                                               \
+        ALTERNATIVE("multi", ops), .repeat = true   \
+    }
 
 const gx_alternative gx_optimizer_alternatives[] = {
-    { ALTERNATIVE("kernel", sgd, sgd), .strict = true },
-    { ALTERNATIVE("multi", sgd, sgd), .repeat = true },
-    { ALTERNATIVE("kernel", adamw, adamw), .strict = true },
-    { ALTERNATIVE("multi", adamw, adamw), .repeat = true },
-    { 0 },
+    BOTH(sgd), BOTH(momentum), BOTH(nesterov), BOTH(adam), BOTH(adamw), { 0 },
 };

@@ -1,4 +1,4 @@
-/* One optimizer step over a table of tensors, which travels among the kernel's arguments.
+/* One update over a table of tensors, which travels among the kernel's arguments.
  */
 #ifndef GX_OPTIMIZER_KERNELS_H
 #define GX_OPTIMIZER_KERNELS_H
@@ -13,56 +13,50 @@ extern "C" {
 /* Elements that a block takes at a time. */
 enum { GX_OPTIMIZER_CHUNK = 2048 };
 
-typedef struct gx_sgd_entry {
-    void *param;
-    const void *grad;
-    int64_t n;
-    int64_t first_chunk; /* chunks of the entries before it */
-} gx_sgd_entry;
+typedef enum gx_update_rule {
+    GX_UPDATE_SGD,
+    GX_UPDATE_MOMENTUM,
+    GX_UPDATE_ADAM
+} gx_update_rule;
 
-typedef struct gx_adamw_entry {
-    void *param;
-    const void *grad;
-    void *m, *v;
-    int64_t n;
-    int64_t first_chunk;
-} gx_adamw_entry;
+/* What the tensors of a group have in common. Kept small: it travels in each table. */
+typedef struct gx_update_settings {
+    const float *lr;
+    double log_beta1, log_beta2; /* adam; -HUGE_VAL for 0 */
+    double shrink;               /* adam: param shrinks by lr shrink */
+    float decay;                 /* added to the gradient: decay param */
+    float take1;                 /* of the gradient: 1 - beta1, or 1 - dampening */
+    float keep2, take2; /* adam: beta2, 1 - beta2; momentum: keep2 of the old buf */
+    float eps;
+    bool nesterov;
+} gx_update_settings;
 
 enum {
-    GX_SGD_ENTRIES = GX_TABLE_BYTES / sizeof(gx_sgd_entry),
-    GX_ADAMW_ENTRIES = GX_TABLE_BYTES / sizeof(gx_adamw_entry)
+    GX_UPDATE_SETTINGS = 4, /* groups of one launch */
+    GX_UPDATE_WORDS = GX_TABLE_BYTES / sizeof(uint64_t)
 };
 
-typedef struct gx_sgd_table {
-    int n_entries;
-    gx_dtype dtype;
+/* An entry is its pointers (param, grad, then state), its elements, and a word that holds
+ * the chunks of the entries before it and, above them, which settings it has. */
+enum { GX_UPDATE_GROUP_SHIFT = 32, GX_UPDATE_MAX_POINTERS = 4 };
+
+typedef struct gx_update_table {
+    gx_update_rule rule;
+    int n_pointers; /* of an entry */
+    int n_entries, n_settings;
+    gx_dtype dtype, grad_dtype;
     bool wide; /* every pointer allows four elements at once */
+    int32_t accumulate;
     int64_t n_chunks;
-    const float *lr;
-    float weight_decay;
-    gx_sgd_entry entry[GX_SGD_ENTRIES]; /* none of them empty */
-} gx_sgd_table;
+    const int32_t *step; /* NULL: each step is an update, and none is told apart */
+    const float *scale;  /* NULL: 1 */
+    gx_update_settings settings[GX_UPDATE_SETTINGS];
+    uint64_t words[GX_UPDATE_WORDS]; /* no entry is empty */
+} gx_update_table;
 
-typedef struct gx_adamw_table {
-    int n_entries;
-    gx_dtype dtype;
-    bool wide;
-    int64_t n_chunks;
-    const float *lr;
-    const int32_t *step;
-    double log_beta1, log_beta2; /* -HUGE_VAL for 0 */
-    double weight_decay;
-    float take1, keep2, take2; /* 1 - beta1, beta2, 1 - beta2 */
-    float eps;
-    gx_adamw_entry entry[GX_ADAMW_ENTRIES];
-} gx_adamw_table;
-
-gx_status gx_sgd_load(const gx_sgd_table *table, gx_error *err) GX_MUST_CHECK;
-gx_status gx_sgd_launch(const gx_sgd_table *table, gx_ctx *ctx,
-                        gx_error *err) GX_MUST_CHECK;
-gx_status gx_adamw_load(const gx_adamw_table *table, gx_error *err) GX_MUST_CHECK;
-gx_status gx_adamw_launch(const gx_adamw_table *table, gx_ctx *ctx,
-                          gx_error *err) GX_MUST_CHECK;
+gx_status gx_update_load(const gx_update_table *table, gx_error *err) GX_MUST_CHECK;
+gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
+                           gx_error *err) GX_MUST_CHECK;
 
 #ifdef __cplusplus
 }

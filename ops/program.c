@@ -181,6 +181,38 @@ static const char *metric_op(const gx_section *metric)
     return metric->op_name ? metric->op_name : metric->name;
 }
 
+/* The one metric that is made where the gradients are, before the updates: training.c. */
+static const char norm_op[] = "grad_norm";
+
+static bool is_norm(const gx_section *metric)
+{
+    return strcmp(metric_op(metric), norm_op) == 0;
+}
+
+const gx_section *gx_norm_metric(const gx_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_metrics; i++) {
+        if (is_norm(&graph->metrics[i]))
+            return &graph->metrics[i];
+    }
+    return NULL;
+}
+
+static void check_norm(gx_builder *builder, const gx_section *metric)
+{
+    const gx_section *first = gx_norm_metric(builder->graph);
+
+    if (first != metric)
+        gx_report(builder->list, metric->pos,
+                  "metric \"%s\" is the norm of all gradients, as \"%s\" is (line %d)",
+                  metric->name, first->name, (int)first->pos.line);
+    for (int f = 0; f < metric->n_fields; f++) {
+        if (strcmp(metric->fields[f].key, "op") != 0)
+            gx_report(builder->list, metric->fields[f].key_pos,
+                      "%s takes no fields: it is that of all gradients", norm_op);
+    }
+}
+
 /* False after a report. A metric is named after its op, or says which it is. */
 static bool is_metric(gx_builder *builder, const gx_section *metric)
 {
@@ -193,6 +225,7 @@ static bool is_metric(gx_builder *builder, const gx_section *metric)
     if (op && !op->internal)
         return true;
     /* Named as a suggestion: what ends in a scalar. */
+    names[n++] = norm_op;
     for (size_t i = 0; n < 64 && (op = gx_op_at(i)); i++) {
         if (!op->internal && op->phase == GX_PHASE_FORWARD && (op->loss || !op->grad))
             names[n++] = op->name;
@@ -220,6 +253,10 @@ void gx_add_metrics(gx_builder *builder)
         gx_field_value fields[GX_MAX_ARGS + GX_MAX_ATTRS];
         int n = 0;
 
+        if (is_norm(metric)) {
+            check_norm(builder, metric);
+            continue;
+        }
         if (!is_metric(builder, metric))
             continue;
         for (int f = 0; f < metric->n_fields && n < GX_MAX_ARGS + GX_MAX_ATTRS; f++) {

@@ -52,6 +52,14 @@ static bool ends_in_grad(const char *name)
     return dot && strcmp(dot, ".grad") == 0;
 }
 
+/* What gexec adds to a training step: its rates, the norm of the gradients. */
+static bool is_of_training(const gx_graph *graph, const char *name)
+{
+    const gx_section *norm = gx_norm_metric(graph);
+
+    return strncmp(name, "gexec.", 6) == 0 || (norm && strcmp(norm->name, name) == 0);
+}
+
 static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool derived)
 {
     gx_graph *graph = builder->graph;
@@ -63,7 +71,7 @@ static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool 
     }
     /* In an evaluation what training makes is no mistake, only not there; and where the
      * derivation did not take place, nobody can say. */
-    if ((id >= 0 && graph->kind == GX_EVAL) ||
+    if ((graph->kind == GX_EVAL && (id >= 0 || is_of_training(graph, name))) ||
         (graph->backward && ends_in_grad(name) && !derived))
         return;
 

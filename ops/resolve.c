@@ -103,8 +103,8 @@ static bool derive(gx_builder *builder)
         gx_derive_backward(builder, loss);
         derived = true;
     }
-    if (train && graph->optimizer.op_name && gx_diagnostics_count(builder->list) == 0)
-        gx_add_optimizer(builder);
+    if (train && gx_diagnostics_count(builder->list) == 0)
+        gx_add_training(builder);
     gx_add_metrics(builder);
     if (gx_diagnostics_count(builder->list) == 0)
         gx_add_step_end(builder);

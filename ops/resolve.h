@@ -11,8 +11,14 @@
 void gx_resolve(gx_graph *graph, gx_diagnostics *list);
 
 /* Names of the state that gexec itself keeps; the evaluation program has its own. */
-#define GX_STATE_STEP "gexec.step"     /* i32 [1], steps done */
-#define GX_STATE_LR "gexec.lr"         /* f32 [1] */
+#define GX_STATE_STEP "gexec.step" /* i32 [1], steps done */
+#define GX_STATE_LR "gexec.lr"     /* f32 [1] */
+/* A group of parameters with a rate of its own has "gexec.lr.N", N from 1. What a step
+ * makes: its rate under a schedule ("gexec.rate.N" of a group), the norm of all
+ * gradients, and what clips them. */
+#define GX_RATE "gexec.rate"
+#define GX_GRADIENT_NORM "gexec.grad_norm"
+#define GX_CLIP "gexec.clip"
 #define GX_STATE_SAMPLE "gexec.sample" /* i32 [1], next sample of the epoch */
 #define GX_STATE_EPOCH "gexec.epoch"   /* i32 [1] */
 #define GX_STATE_LOG "gexec.log"       /* f32 [GX_LOG_ROWS, GX_MAX_LOGGED] */

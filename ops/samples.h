@@ -50,7 +50,13 @@ extern const char *const gx_mse_samples[];
 extern const char *const gx_mse_bwd_samples[];
 extern const char *const gx_accuracy_samples[];
 extern const char *const gx_sgd_samples[];
+extern const char *const gx_momentum_samples[];
+extern const char *const gx_nesterov_samples[];
+extern const char *const gx_adam_samples[];
 extern const char *const gx_adamw_samples[];
+extern const char *const gx_accumulate_samples[];
+extern const char *const gx_grad_norm_samples[];
+extern const char *const gx_schedule_samples[];
 extern const char *const gx_gather_samples[];
 extern const char *const gx_step_samples[];
 

@@ -1,99 +1,21 @@
-/* The optimizer section: its settings, and one update for each trained parameter. */
+/* What follows the backward pass: rates, sums of gradients, their norm, the updates. */
 #include <string.h>
 
 #include "builder.h"
 
-static const gx_op *find_optimizer(gx_builder *builder)
-{
-    const gx_section *section = &builder->graph->optimizer;
-    const gx_op *op = gx_op_find(section->op_name);
-    const char *names[64];
-    size_t n = 0;
+/* A parameter that is updated, and by what. */
+typedef struct update {
+    int32_t param;
+    const char *gradient;
+    gx_param_group *group; /* NULL where there is no optimizer */
+} update;
 
-    if (op && op->phase == GX_PHASE_OPTIMIZER)
-        return op;
-    for (size_t i = 0; (op = gx_op_at(i)); i++) {
-        if (op->phase == GX_PHASE_OPTIMIZER && n < 64)
-            names[n++] = op->name;
-    }
-    const char *near = gx_nearest(section->op_name, names, n);
-
-    if (near)
-        gx_report(builder->list, section->pos,
-                  "there is no optimizer \"%s\"; did you mean \"%s\"?", section->op_name,
-                  near);
-    else
-        gx_report(builder->list, section->pos,
-                  "there is no optimizer \"%s\"; there are sgd and adamw",
-                  section->op_name);
-    return NULL;
-}
-
-static void check_rate(gx_builder *builder, const gx_field_value *field)
-{
-    if (!gx_read_real(field->text, &builder->rate) || !(builder->rate >= 0)) {
-        gx_report(builder->list, field->pos, "lr is \"%s\", expected a number, 0 or more",
-                  field->text);
-        return;
-    }
-    if (!gx_fits_f32(builder->rate)) {
-        gx_report(builder->list, field->pos, "lr is %s, which is out of f32's range",
-                  field->text);
-        return;
-    }
-    builder->has_rate = true;
-}
-
-static void check_setting(gx_builder *builder, const gx_op *op,
-                          const gx_field_value *written)
-{
-    int index;
-    gx_attr attr = { 0 };
-    const gx_field *field = gx_field_find(op, written->key, &index);
-
-    if (field && !gx_is_tensor_field(field)) {
-        gx_read_attr(builder, field, written->text, written->pos, &attr);
-        return;
-    }
-    const char *near = gx_nearest_field(op, written->key, false);
-    const char *const rate = "lr";
-
-    if (!near)
-        near = gx_nearest(written->key, &rate, 1);
-    if (near)
-        gx_report(builder->list, written->key_pos,
-                  "%s has no setting \"%s\"; did you mean \"%s\"?", op->name,
-                  written->key, near);
-    else
-        gx_report(builder->list, written->key_pos, "%s has no setting \"%s\"", op->name,
-                  written->key);
-}
-
-void gx_check_optimizer(gx_builder *builder)
-{
-    const gx_section *section = &builder->graph->optimizer;
-    const gx_op *op = find_optimizer(builder);
-    bool given = false;
-
-    if (!op)
-        return;
-    for (int f = 0; f < section->n_fields; f++) {
-        if (strcmp(section->fields[f].key, "lr") == 0) {
-            given = true;
-            check_rate(builder, &section->fields[f]);
-        } else {
-            check_setting(builder, op, &section->fields[f]);
-        }
-    }
-    if (!given && op->default_rate > 0) {
-        builder->rate = op->default_rate;
-        builder->has_rate = true;
-    } else if (!given) {
-        gx_report(builder->list, section->pos, "%s lacks the setting \"lr\": a number",
-                  op->name);
-    }
-    builder->graph->rate = builder->rate;
-}
+typedef struct updates {
+    update *list;
+    size_t n;
+    const char *norm, *factor; /* tensors; NULL: not made */
+    size_t n_before;           /* diagnostics so far */
+} updates;
 
 /* A parameter's gradient: derived, or made by the model under the name "PARAM.grad". */
 static const char *gradient_of(gx_builder *builder, int32_t param)
@@ -110,90 +32,14 @@ static const char *gradient_of(gx_builder *builder, int32_t param)
     return id >= 0 && graph->values[id].producer >= 0 ? name : NULL;
 }
 
-/* What the row updates besides the parameter is state of that parameter: "PARAM.m". */
-static const char *moment(gx_builder *builder, int32_t param, const char *field)
-{
-    gx_graph *graph = builder->graph;
-    const gx_value of = graph->values[param];
-    const char *name = gx_arena_format(graph->arena, "%s.%s", of.name, field);
-
-    if (name) /* nothing is called so: gx_check_moment_names */
-        gx_add_state(builder, name, of.dtype, of.rank, of.dim,
-                     (gx_init){ .kind = GX_INIT_ZEROS });
-    return name;
-}
-
-void gx_check_moment_names(gx_builder *builder)
+static void find_updates(gx_builder *builder, updates *all)
 {
     const gx_graph *graph = builder->graph;
-    const gx_op *op =
-        graph->optimizer.op_name ? gx_op_find(graph->optimizer.op_name) : NULL;
+    gx_training *training = &builder->training;
 
-    if (!op || op->phase != GX_PHASE_OPTIMIZER)
-        return;
-    for (size_t i = 0; i < graph->n_values; i++) {
-        const gx_value *value = &graph->values[i];
-
-        for (const gx_field *field = op->fields; field->name; field++) {
-            if (value->kind == GX_VALUE_PARAM && !value->frozen &&
-                field->kind == GX_FIELD_INOUT && strcmp(field->name, "param") != 0)
-                gx_report_taken_name(
-                    builder,
-                    gx_arena_format(graph->arena, "%s.%s", value->name, field->name),
-                    "state that the optimizer keeps", value->name);
-        }
-    }
-}
-
-static const char *operand(gx_builder *builder, int32_t param, const gx_field *field,
-                           const char *gradient)
-{
-    if (strcmp(field->name, "param") == 0)
-        return builder->graph->values[param].name;
-    if (strcmp(field->name, "grad") == 0)
-        return gradient;
-    if (field->kind == GX_FIELD_INOUT)
-        return moment(builder, param, field->name);
-    return strcmp(field->name, "lr") == 0 ? GX_STATE_LR : GX_STATE_STEP;
-}
-
-static void add_update(gx_builder *builder, const gx_op *op, int32_t param,
-                       const char *gradient)
-{
-    gx_graph *graph = builder->graph;
-    const gx_section *section = &graph->optimizer;
-    gx_field_value fields[GX_MAX_ARGS + GX_MAX_ATTRS];
-    int n = 0;
-
-    for (const gx_field *field = op->fields; field->name; field++) {
-        if (gx_is_tensor_field(field))
-            fields[n++] =
-                (gx_field_value){ field->name, operand(builder, param, field, gradient),
-                                  section->pos, section->pos };
-    }
-    for (int f = 0; f < section->n_fields; f++) {
-        if (strcmp(section->fields[f].key, "lr") != 0)
-            fields[n++] = section->fields[f];
-    }
-    for (int f = 0; f < n; f++) {
-        if (!fields[f].text)
-            return;
-    }
-    gx_builder_append(builder, op->name,
-                      gx_builder_name(builder, graph->values[param].name, op->name), -1,
-                      fields, n, section->pos);
-}
-
-void gx_add_optimizer(gx_builder *builder)
-{
-    const gx_graph *graph = builder->graph;
-    const gx_op *op = gx_op_find(graph->optimizer.op_name);
-    const size_t n_values = graph->n_values;
-    const size_t before = gx_diagnostics_count(builder->list);
-    size_t n_updates = 0;
-
-    builder->phase = GX_PHASE_OPTIMIZER;
-    for (size_t i = 0; i < n_values; i++) {
+    all->list = gx_arena_alloc(graph->arena, (graph->n_values + 1) * sizeof *all->list);
+    all->n_before = gx_diagnostics_count(builder->list);
+    for (size_t i = 0; all->list && i < graph->n_values; i++) {
         const gx_value *value = &graph->values[i];
 
         if (value->kind != GX_VALUE_PARAM || value->frozen)
@@ -202,15 +48,267 @@ void gx_add_optimizer(gx_builder *builder)
 
         if (!gradient)
             continue;
-        add_update(builder, op, (int32_t)i, gradient);
-        n_updates++;
-        /* A setting out of range would be reported again for each parameter. */
-        if (gx_diagnostics_count(builder->list) > before)
-            return;
+        update *made = &all->list[all->n++];
+
+        *made = (update){ .param = (int32_t)i, .gradient = gradient };
+        if (!training->op)
+            continue;
+        made->group =
+            &training->groups[i < training->n_values ? training->group_of[i] : 0];
+        made->group->used = true;
     }
-    if (n_updates == 0 && !graph->backward)
+}
+
+static bool has_failed(const gx_builder *builder, const updates *all)
+{
+    return gx_diagnostics_count(builder->list) > all->n_before ||
+           gx_arena_failed(builder->graph->arena);
+}
+
+/* --- state of a parameter --- */
+
+/* "PARAM.FIELD", which nothing is called: gx_check_moment_names. */
+static const char *param_state(gx_builder *builder, int32_t param, const char *field,
+                               gx_dtype dtype)
+{
+    gx_graph *graph = builder->graph;
+    const gx_value of = graph->values[param];
+    const char *name = gx_arena_format(graph->arena, "%s.%s", of.name, field);
+
+    if (name)
+        gx_add_state(builder, name, dtype, of.rank, of.dim,
+                     (gx_init){ .kind = GX_INIT_ZEROS });
+    return name;
+}
+
+static void check_state_name(gx_builder *builder, const gx_value *value,
+                             const char *field)
+{
+    gx_report_taken_name(
+        builder, gx_arena_format(builder->graph->arena, "%s.%s", value->name, field),
+        "state that the optimizer keeps", value->name);
+}
+
+void gx_check_moment_names(gx_builder *builder)
+{
+    const gx_graph *graph = builder->graph;
+    const gx_op *op = builder->training.op;
+
+    for (size_t i = 0; op && i < graph->n_values; i++) {
+        const gx_value *value = &graph->values[i];
+
+        if (value->kind != GX_VALUE_PARAM || value->frozen)
+            continue;
+        for (const gx_field *field = op->fields; field->name; field++) {
+            if (field->kind == GX_FIELD_INOUT && strcmp(field->name, "param") != 0)
+                check_state_name(builder, value, field->name);
+        }
+        if (builder->training.accumulate > 1)
+            check_state_name(builder, value, "sum");
+    }
+}
+
+/* --- rates --- */
+
+static const char *numbered(gx_builder *builder, const char *name, size_t number)
+{
+    return number == 0 ? name
+                       : gx_arena_format(builder->graph->arena, "%s.%zu", name, number);
+}
+
+static const char *add_schedule(gx_builder *builder, const char *rate, size_t number)
+{
+    const gx_training *training = &builder->training;
+    const gx_pos pos = training->schedule[0].pos;
+    const char *name = numbered(builder, GX_RATE, number);
+    gx_field_value fields[GX_MAX_ARGS + GX_MAX_ATTRS] = {
+        { "lr", rate, pos, pos },
+        { "step", GX_STATE_STEP, pos, pos },
+        { "out", name, pos, pos },
+    };
+    int n = 3;
+
+    for (int f = 0; f < training->n_schedule && n < GX_MAX_ATTRS; f++)
+        fields[n++] = training->schedule[f];
+    if (training->accumulate_field) {
+        fields[n] = *training->accumulate_field;
+        fields[n++].key = "accumulate";
+    }
+    if (name)
+        gx_builder_append(builder, "schedule", name, -1, fields, n, pos);
+    return name;
+}
+
+/* Groups without a rate of their own have that of the section. */
+static void add_rates(gx_builder *builder, updates *all)
+{
+    gx_training *training = &builder->training;
+    const char *shared = NULL;
+
+    for (size_t i = 0; i < training->n_groups && !has_failed(builder, all); i++) {
+        gx_param_group *group = &training->groups[i];
+        const bool own = i > 0 && group->has_rate;
+        const char *state = own ? numbered(builder, GX_STATE_LR, i) : GX_STATE_LR;
+
+        if (!group->used || !state)
+            continue;
+        if (own)
+            gx_add_state(builder, state, GX_F32, 1, (const int64_t[]){ 1 },
+                         (gx_init){ .kind = GX_INIT_CONSTANT, .a = group->rate });
+        else if (shared)
+            state = shared;
+        group->rate_name = state;
+        if (training->schedule && state != shared)
+            group->rate_name = add_schedule(builder, state, own ? i : 0);
+        if (!own)
+            shared = group->rate_name;
+    }
+}
+
+/* --- gradients --- */
+
+static void add_sums(gx_builder *builder, updates *all)
+{
+    const gx_training *training = &builder->training;
+
+    for (size_t i = 0; i < all->n && !has_failed(builder, all); i++) {
+        const char *param = builder->graph->values[all->list[i].param].name;
+        const char *sum = param_state(builder, all->list[i].param, "sum", GX_F32);
+        const gx_pos pos = training->accumulate_field->pos;
+        const gx_field_value fields[] = {
+            { "grad", all->list[i].gradient, pos, pos },
+            { "sum", sum, pos, pos },
+            { "step", GX_STATE_STEP, pos, pos },
+            { "n", training->accumulate_field->text, pos, pos },
+        };
+
+        if (!sum)
+            return;
+        gx_builder_append(builder, "accumulate",
+                          gx_builder_name(builder, param, "accumulate"), -1, fields, 4,
+                          pos);
+        all->list[i].gradient = sum;
+    }
+}
+
+/* A chain of norms; the last is that of all gradients, and has the factor that clips. */
+static void add_norm(gx_builder *builder, updates *all)
+{
+    const gx_field_value *clip = builder->training.clip;
+    const gx_section *metric = gx_norm_metric(builder->graph);
+    const gx_pos pos = clip ? clip->pos : metric->pos;
+
+    for (size_t i = 0; i < all->n && !has_failed(builder, all); i++) {
+        const char *param = builder->graph->values[all->list[i].param].name;
+        const bool last = i + 1 == all->n;
+        const char *out = last ? (metric ? metric->name : GX_GRADIENT_NORM)
+                               : gx_builder_name(builder, param, "norm");
+        gx_field_value fields[6] = { { "grad", all->list[i].gradient, pos, pos },
+                                     { "out", out, pos, pos } };
+        int n = 2;
+
+        if (!out)
+            return;
+        if (all->norm)
+            fields[n++] = (gx_field_value){ "before", all->norm, pos, pos };
+        if (last && clip) {
+            fields[n++] = (gx_field_value){ "factor", GX_CLIP, pos, pos };
+            fields[n++] = (gx_field_value){ "max_norm", clip->text, pos, pos };
+            all->factor = GX_CLIP;
+        }
+        gx_builder_append(builder, "grad_norm", out, -1, fields, n, pos);
+        all->norm = out;
+    }
+}
+
+/* --- updates --- */
+
+/* NULL where the field is left out. */
+static const char *operand(gx_builder *builder, const updates *all, const update *made,
+                           const gx_field *field)
+{
+    const gx_training *training = &builder->training;
+    const gx_value *param = &builder->graph->values[made->param];
+
+    if (strcmp(field->name, "param") == 0)
+        return param->name;
+    if (strcmp(field->name, "grad") == 0)
+        return made->gradient;
+    if (strcmp(field->name, "lr") == 0)
+        return made->group->rate_name;
+    if (strcmp(field->name, "scale") == 0)
+        return all->factor;
+    if (strcmp(field->name, "step") == 0)
+        return field->required || training->accumulate > 1 ? GX_STATE_STEP : NULL;
+    return param_state(builder, made->param, field->name, param->dtype);
+}
+
+static void add_update(gx_builder *builder, const updates *all, const update *made)
+{
+    const gx_training *training = &builder->training;
+    const gx_pos pos = builder->graph->optimizer.pos;
+    gx_field_value fields[GX_MAX_ARGS + GX_MAX_ATTRS];
+    int n = 0;
+
+    for (const gx_field *field = training->op->fields; field->name; field++) {
+        const char *text =
+            gx_is_tensor_field(field) ? operand(builder, all, made, field) : NULL;
+
+        if (text)
+            fields[n++] = (gx_field_value){ field->name, text, pos, pos };
+    }
+    for (int f = 0; f < made->group->n_fields; f++)
+        fields[n++] = made->group->fields[f];
+    if (training->accumulate_field)
+        fields[n++] = *training->accumulate_field;
+    gx_builder_append(builder, training->op->name,
+                      gx_builder_name(builder, builder->graph->values[made->param].name,
+                                      training->op->name),
+                      -1, fields, n, pos);
+}
+
+/* A setting out of range would be reported again for each parameter: the first is enough.
+ */
+static void add_updates(gx_builder *builder, updates *all)
+{
+    for (size_t i = 0; i < all->n && !has_failed(builder, all); i++)
+        add_update(builder, all, &all->list[i]);
+}
+
+static void report_no_gradients(gx_builder *builder)
+{
+    const gx_section *metric = gx_norm_metric(builder->graph);
+
+    if (builder->graph->optimizer.op_name)
         gx_report(
-            builder->list, graph->optimizer.pos,
+            builder->list, builder->graph->optimizer.pos,
             "the optimizer finds no gradients: expected `backward: LOSS`, or ops that "
             "make \"PARAM.grad\"");
+    else
+        gx_report(builder->list, metric->pos,
+                  "metric \"%s\" finds no gradients: expected `backward: LOSS`, or ops "
+                  "that make \"PARAM.grad\"",
+                  metric->name);
+}
+
+void gx_add_training(gx_builder *builder)
+{
+    const gx_training *training = &builder->training;
+    const bool has_norm = gx_norm_metric(builder->graph) || training->clip;
+    updates all = { NULL };
+
+    if (!training->op && !has_norm)
+        return;
+    builder->phase = training->op ? GX_PHASE_OPTIMIZER : GX_PHASE_BACKWARD;
+    find_updates(builder, &all);
+    if (training->op)
+        add_rates(builder, &all);
+    if (training->accumulate > 1)
+        add_sums(builder, &all);
+    if (has_norm)
+        add_norm(builder, &all);
+    if (training->op)
+        add_updates(builder, &all);
+    if (all.n == 0 && (!builder->graph->backward || gx_norm_metric(builder->graph)))
+        report_no_gradients(builder);
 }

@@ -193,6 +193,37 @@ static void expanded_models_load_again(void **state)
     check_round_trip(text, data_folder(), &eval);
 }
 
+/* Rates, norms and sums are ops and state of the expanded model; an evaluation names none
+ * of what training makes. */
+static void expanded_training_loads_again(void **state)
+{
+    static const char *const sections[] = {
+        "momentum: {lr: 0.1, dampening: 0.5}",
+        "adam: {}, schedule: {step: {every: 10, factor: 0.1, warmup: 3}}, "
+        "groups: [{params: [w1, \"blk.*.w\"], weight_decay: 0.1, lr: 0.25}]",
+        "sgd: {lr: 1}, schedule: constant, accumulate: 3",
+        "nesterov: {lr: 1}, clip_norm: 0.125, accumulate: 2",
+    };
+    const gx_load_options eval = { .kind = GX_EVAL };
+    char text[4000], more[4400];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+        snprintf(text, sizeof text, trained, "");
+        char *at = strstr(text, "optimizer: {");
+
+        assert_non_null(at);
+        *at = '\0';
+        snprintf(more, sizeof more,
+                 "%soptimizer: {%s}\nmetrics: {accuracy: {logits: logits, labels: y}, "
+                 "grad_norm: {}}\noutputs: [loss, h, grad_norm%s]\n",
+                 text, sections[i],
+                 strstr(sections[i], "schedule") ? ", gexec.rate" : "");
+        check_round_trip(more, NULL, NULL);
+        check_round_trip(more, NULL, &eval);
+    }
+}
+
 static void files_are_named_as_they_were(void **state)
 {
     gx_graph *graph = parse("gexec: 1\ninputs: {x: {shape: [2, 8]}}\n"
@@ -407,6 +438,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expanded_models_load_again),
+        cmocka_unit_test(expanded_training_loads_again),
         cmocka_unit_test(files_are_named_as_they_were),
         cmocka_unit_test(an_expanded_model_has_its_sizes),
         cmocka_unit_test(what_is_expanded_is_checked),

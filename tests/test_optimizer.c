@@ -91,6 +91,130 @@ static void sgd_is_that_of_torch(void **state)
     test_walk_free(&model);
 }
 
+/* --- every row over many steps, on gradients of any kind --- */
+
+/* One parameter as torch.optim keeps it, in torch's own order of operations. */
+typedef struct torch_param {
+    const char *optimizer;
+    double p[N], first[N], second[N];
+    double lr, decay, momentum, dampening, beta1, beta2, eps;
+    int t;
+} torch_param;
+
+static void torch_sgd(torch_param *a, const double *grad)
+{
+    const bool nesterov = strcmp(a->optimizer, "nesterov") == 0;
+    const bool plain = strcmp(a->optimizer, "sgd") == 0;
+
+    for (int i = 0; i < N; i++) {
+        double d_p = grad[i];
+
+        if (a->decay > 0)
+            d_p += a->decay * a->p[i];
+        if (!plain) {
+            if (a->t == 0)
+                a->first[i] = d_p; /* buf = clone(d_p) */
+            else
+                a->first[i] = a->first[i] * a->momentum + d_p * (1 - a->dampening);
+            d_p = nesterov ? d_p + a->first[i] * a->momentum : a->first[i];
+        }
+        a->p[i] += -a->lr * d_p;
+    }
+    a->t++;
+}
+
+static void torch_adam(torch_param *a, const double *grad)
+{
+    const bool decoupled = strcmp(a->optimizer, "adamw") == 0;
+
+    a->t++;
+    const double correction1 = 1 - pow(a->beta1, a->t);
+    const double correction2 = 1 - pow(a->beta2, a->t);
+    const double step_size = a->lr / correction1;
+
+    for (int i = 0; i < N; i++) {
+        double g = grad[i];
+
+        if (decoupled)
+            a->p[i] *= 1 - a->lr * a->decay;
+        else if (a->decay > 0)
+            g += a->decay * a->p[i];
+        a->first[i] = a->first[i] * a->beta1 + g * (1 - a->beta1);
+        a->second[i] = a->second[i] * a->beta2 + g * g * (1 - a->beta2);
+        const double denominator = sqrt(a->second[i]) / sqrt(correction2) + a->eps;
+
+        a->p[i] += -step_size * (a->first[i] / denominator);
+    }
+}
+
+/* A gradient that is given: p.grad is what g holds. */
+#define GIVEN                                                                         \
+    HEAD "inputs:\n  g: {shape: [5], init: normal}\n  z: {shape: [5], init: zeros}\n" \
+         "params:\n  p: {shape: [5], init: normal}\n"                                 \
+         "ops:\n  - {op: add, name: sum, a: g, b: z, out: p.grad}\n"
+
+static void check_50_steps(torch_param expected, const char *settings)
+{
+    const bool adam = strncmp(expected.optimizer, "adam", 4) == 0;
+    test_random random = test_random_start(test_seed());
+    char text[700];
+
+    snprintf(text, sizeof text, GIVEN "optimizer: {%s: {%s}}\n", expected.optimizer,
+             settings);
+    test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
+
+    model.exact = true;
+    *test_walk_tensor(&model, "gexec.lr") = expected.lr;
+    memcpy(expected.p, test_walk_tensor(&model, "p"), sizeof expected.p);
+    for (int step = 0; step < 50; step++) {
+        double *grad = test_walk_tensor(&model, "g");
+
+        for (int i = 0; i < N; i++)
+            grad[i] = test_random_real(&random, -2, 2) * (step % 7 == 3 ? 1e-3 : 1);
+        test_walk_step(&model);
+        if (adam)
+            torch_adam(&expected, grad);
+        else
+            torch_sgd(&expected, grad);
+        assert_true(test_error(test_walk_tensor(&model, "p"), expected.p, N) < 1e-11);
+        if (strcmp(expected.optimizer, "sgd") != 0)
+            assert_true(test_error(test_walk_tensor(&model, adam ? "p.m" : "p.buf"),
+                                   expected.first, N) < 1e-11);
+    }
+    test_walk_free(&model);
+}
+
+static void every_optimizer_is_that_of_torch_for_50_steps(void **state)
+{
+    const torch_param sgd = { .optimizer = "sgd", .lr = 0.1 };
+    const torch_param heavy = { .optimizer = "momentum", .lr = 0.1, .momentum = 0.9 };
+    const torch_param adam = {
+        .optimizer = "adam", .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+    };
+    torch_param x;
+
+    (void)state;
+    check_50_steps(sgd, "lr: 0.1");
+    x = sgd, x.decay = 0.2;
+    check_50_steps(x, "lr: 0.1, weight_decay: 0.2");
+    check_50_steps(heavy, "lr: 0.1");
+    x = heavy, x.momentum = 0.5, x.dampening = 0.25, x.decay = 0.1;
+    check_50_steps(x, "lr: 0.1, momentum: 0.5, dampening: 0.25, weight_decay: 0.1");
+    x = heavy, x.dampening = 1;
+    check_50_steps(x, "lr: 0.1, dampening: 1");
+    x = heavy, x.optimizer = "nesterov";
+    check_50_steps(x, "lr: 0.1");
+    x.momentum = 0.7, x.decay = 0.3;
+    check_50_steps(x, "lr: 0.1, momentum: 0.7, weight_decay: 0.3");
+    check_50_steps(adam, "");
+    x = adam, x.lr = 0.05, x.decay = 0.1, x.beta1 = 0.5, x.beta2 = 0.9, x.eps = 1e-2;
+    check_50_steps(x, "lr: 0.05, weight_decay: 0.1, beta1: 0.5, beta2: 0.9, eps: 1e-2");
+    x.optimizer = "adamw";
+    check_50_steps(x, "lr: 0.05, weight_decay: 0.1, beta1: 0.5, beta2: 0.9, eps: 1e-2");
+    x = adam, x.optimizer = "adamw", x.decay = 0.01;
+    check_50_steps(x, "");
+}
+
 /* The rate is read from memory at each step: half of it, half the step (B03). */
 static void the_rate_is_read_at_each_step(void **state)
 {
@@ -175,9 +299,17 @@ static void bad_settings_are_named(void **state)
     static const struct {
         const char *section, *message;
     } cases[] = {
-        { "optimizer: {adamm: {}}\n",
-          "there is no optimizer \"adamm\"; did you mean \"adamw\"?" },
-        { "optimizer: {gemm: {}}\n", "there is no optimizer \"gemm\"" },
+        { "optimizer: {admw: {}}\n",
+          "there is no optimizer \"admw\"; did you mean \"adamw\"?" },
+        { "optimizer: {gemm: {}}\n",
+          "there is no optimizer \"gemm\"; there are sgd, momentum, nesterov, adam, "
+          "adamw" },
+        { "optimizer: {accumulate: {}}\n", "expected one optimizer" },
+        { "optimizer: {momentum: {lr: 1, dampening: 2}}\n",
+          "dampening is 2, expected 0 to 1" },
+        { "optimizer: {nesterov: {lr: 1, dampening: 0.5}}\n",
+          "nesterov has no setting \"dampening\"" },
+        { "optimizer: {adam: {grad_norm: 1}}\n", "adam has no setting \"grad_norm\"" },
         { "optimizer: {adamw: {learning_rate: 1}}\n",
           "adamw has no setting \"learning_rate\"" },
         { "optimizer: {adamw: {weight_deca: 1}}\n",
@@ -225,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adamw_is_that_of_torch),
         cmocka_unit_test(sgd_is_that_of_torch),
+        cmocka_unit_test(every_optimizer_is_that_of_torch_for_50_steps),
         cmocka_unit_test(the_rate_is_read_at_each_step),
         cmocka_unit_test(moments_have_the_parameters_type),
         cmocka_unit_test(hand_written_gradients_are_found_by_name),

@@ -11,7 +11,7 @@
 #include "ops.h"
 #include "reader.h"
 #include "support.h"
-#include "text.h"
+#include "support_schema.h"
 
 #define SCHEMA "graphs/model.schema.json"
 
@@ -19,199 +19,6 @@ static const char begin[] = "    \"ops:begin\": true,\n";
 static const char end[] = "    \"ops:end\": true\n";
 
 /* --- the part made from the catalogue --- */
-
-static void put_string(gx_text *text, const char *words)
-{
-    gx_text_put(text, "\"");
-    for (; *words; words++) {
-        if (*words == '"' || *words == '\\')
-            gx_text_put(text, "\\");
-        gx_text_add(text, words, 1);
-    }
-    gx_text_put(text, "\"");
-}
-
-static void put_type(gx_text *text, const gx_field *field)
-{
-    switch (field->kind) {
-    case GX_FIELD_BOOL:
-        gx_text_put(text, "\"type\": \"boolean\"");
-        return;
-    case GX_FIELD_INT:
-        gx_text_put(text, "\"$ref\": \"#/$defs/integer\"");
-        return;
-    case GX_FIELD_REAL:
-        gx_text_put(text, "\"$ref\": \"#/$defs/real\"");
-        return;
-    case GX_FIELD_INTS:
-        gx_text_put(text, "\"$ref\": \"#/$defs/integers\"");
-        return;
-    case GX_FIELD_ENUM:
-        gx_text_put(text, "\"enum\": [");
-        for (size_t i = 0; field->choices[i]; i++) {
-            gx_text_put(text, i > 0 ? ", " : "");
-            put_string(text, field->choices[i]);
-        }
-        gx_text_put(text, "]");
-        return;
-    default:
-        gx_text_put(text, "\"$ref\": \"#/$defs/tensor\"");
-    }
-}
-
-static void put_field(gx_text *text, const gx_field *field, const char *name)
-{
-    put_string(text, name);
-    gx_text_put(text, ": {");
-    put_type(text, field);
-    if (field->doc && field->doc[0]) {
-        gx_text_put(text, ", \"description\": ");
-        put_string(text, field->doc);
-    }
-    gx_text_put(text, "}");
-}
-
-/* All fields that start with the same "word." as `first`, as one object. */
-static void put_group(gx_text *text, const gx_field *first)
-{
-    const size_t n = strcspn(first->name, ".") + 1;
-
-    gx_text_format(text,
-                   "\"%.*s\": {\"type\": \"object\", \"additionalProperties\": false, "
-                   "\"properties\": {",
-                   (int)n - 1, first->name);
-    for (const gx_field *field = first; field->name; field++) {
-        if (strncmp(field->name, first->name, n) != 0)
-            continue;
-        gx_text_put(text, field == first ? "\n          " : ",\n          ");
-        put_field(text, field, field->name + n);
-    }
-    gx_text_put(text, "}}");
-}
-
-/* True when an earlier field opened the group of this one. */
-static bool is_grouped(const gx_field *fields, const gx_field *field)
-{
-    const size_t n = strcspn(field->name, ".") + 1;
-
-    for (; fields != field; fields++) {
-        if (strncmp(fields->name, field->name, n) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void put_required(gx_text *text, const gx_op *op)
-{
-    gx_text_put(text, "      \"required\": [\"op\"");
-    for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-        if (!field->required || field->kind == GX_FIELD_OUT || strchr(field->name, '.'))
-            continue;
-        gx_text_put(text, ", ");
-        put_string(text, field->name);
-    }
-    gx_text_put(text, "],\n");
-}
-
-static void put_op(gx_text *text, const gx_op *op)
-{
-    gx_text_format(text, "    \"op.%s\": {\n      \"description\": ", gx_op_name(op));
-    put_string(text, gx_op_summary(op));
-    gx_text_put(text, ",\n");
-    put_required(text, op);
-    gx_text_put(text, "      \"additionalProperties\": false,\n      \"properties\": {\n"
-                      "        \"op\": true,\n        \"name\": true,\n"
-                      "        \"phase\": true");
-    for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-        const bool is_dotted = strchr(field->name, '.') != NULL;
-
-        if (is_dotted && is_grouped(gx_op_fields(op), field))
-            continue;
-        gx_text_put(text, ",\n        ");
-        if (is_dotted)
-            put_group(text, field);
-        else
-            put_field(text, field, field->name);
-    }
-    gx_text_put(text, "\n      }\n    },\n");
-}
-
-static void put_op_list(gx_text *text)
-{
-    const char *between = "";
-    const gx_op *op;
-
-    gx_text_put(text, "    \"op\": {\n      \"type\": \"object\",\n"
-                      "      \"required\": [\"op\"],\n      \"properties\": {\n"
-                      "        \"op\": {\"enum\": [");
-    for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
-        if (gx_op_is_internal(op))
-            continue;
-        gx_text_put(text, between);
-        put_string(text, gx_op_name(op));
-        between = ", ";
-    }
-    gx_text_put(text, "]},\n        \"name\": {\"type\": \"string\"},\n"
-                      "        \"phase\": {\"$ref\": \"#/$defs/phase\"}\n      },\n"
-                      "      \"allOf\": [");
-    between = "\n";
-    for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
-        if (gx_op_is_internal(op))
-            continue;
-        gx_text_format(
-            text,
-            "%s        {\"if\": {\"properties\": {\"op\": {\"const\": \"%s\"}}}, "
-            "\"then\": {\"$ref\": \"#/$defs/op.%s\"}}",
-            between, gx_op_name(op), gx_op_name(op));
-        between = ",\n";
-    }
-    gx_text_put(text, "\n      ]\n    },\n");
-}
-
-/* Its settings are the fields of the op that are no tensors, and the rate. */
-static void put_optimizers(gx_text *text)
-{
-    const char *between = "";
-    const gx_op *op;
-
-    gx_text_put(text, "    \"optimizer\": {\n      \"type\": \"object\",\n"
-                      "      \"minProperties\": 1,\n      \"maxProperties\": 1,\n"
-                      "      \"additionalProperties\": false,\n      \"properties\": {");
-    for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
-        if (op->phase != GX_PHASE_OPTIMIZER || gx_op_is_internal(op))
-            continue;
-        gx_text_format(
-            text,
-            "%s\n        \"%s\": {\"type\": \"object\", \"required\": [\"lr\"], "
-            "\"additionalProperties\": false, \"properties\": {\n"
-            "          \"lr\": {\"$ref\": \"#/$defs/real\"}",
-            between, gx_op_name(op));
-        for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-            if (field->kind == GX_FIELD_IN || field->kind == GX_FIELD_INOUT ||
-                field->kind == GX_FIELD_OUT)
-                continue;
-            gx_text_put(text, ",\n          ");
-            put_field(text, field, field->name);
-        }
-        gx_text_put(text, "}}");
-        between = ",";
-    }
-    gx_text_put(text, "\n      }\n    },\n");
-}
-
-static char *make_ops(void)
-{
-    gx_text text = { 0 };
-    const gx_op *op;
-
-    put_op_list(&text);
-    put_optimizers(&text);
-    for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
-        if (!gx_op_is_internal(op))
-            put_op(&text, op);
-    }
-    return gx_text_take(&text);
-}
 
 /* Where the made part of the schema starts and ends. */
 static void find_made(char *schema, char **from, char **to)
@@ -227,7 +34,7 @@ static void find_made(char *schema, char **from, char **to)
 static void the_ops_are_those_of_the_catalogue(void **state)
 {
     char *schema = test_read(SCHEMA, NULL);
-    char *made = make_ops();
+    char *made = test_schema_ops();
     char *from, *to;
 
     (void)state;
@@ -241,7 +48,7 @@ static void the_ops_are_those_of_the_catalogue(void **state)
 static int write_schema(void)
 {
     char *schema = test_read(SCHEMA, NULL);
-    char *made = make_ops();
+    char *made = test_schema_ops();
     char *from, *to;
     FILE *file;
 
@@ -348,6 +155,22 @@ static void the_keys_are_those_of_the_reader(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
         compare_keys(at(root, "$defs", levels[i].definition, "properties", NULL),
                      levels[i].keys);
+}
+
+/* Of the optimizer's keys the schema has those of the reader and every optimizer. */
+static void the_keys_beside_an_optimizer_are_those_of_the_reader(void **state)
+{
+    const gx_doc *properties =
+        at(((schema *)*state)->root, "$defs", "optimizer", "properties", NULL);
+
+    for (size_t i = 0; gx_keys_optimizer[i]; i++)
+        assert_non_null(at(properties, gx_keys_optimizer[i], NULL));
+    for (size_t i = 0; i < properties->n; i++) {
+        const gx_op *op = gx_op_find(properties->key[i]);
+
+        assert_true(is_one_of(properties->key[i], gx_keys_optimizer) ||
+                    (op && op->phase == GX_PHASE_OPTIMIZER));
+    }
 }
 
 static void compare_words(const gx_doc *list, const char *const *words)
@@ -476,6 +299,7 @@ int main(int n_args, char **args)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ops_are_those_of_the_catalogue),
         cmocka_unit_test(the_keys_are_those_of_the_reader),
+        cmocka_unit_test(the_keys_beside_an_optimizer_are_those_of_the_reader),
         cmocka_unit_test(the_words_are_those_of_the_reader),
         cmocka_unit_test(the_initialisers_are_those_of_the_reader),
         cmocka_unit_test(every_reference_leads_somewhere),

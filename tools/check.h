@@ -32,6 +32,7 @@ typedef struct gx_check {
     const gx_args *args;
     gx_session exact, rounded, device; /* device: closed without a GPU */
     gx_exec *reference;
+    double rate; /* the largest of an update */
     gx_check_row *rows;
     size_t n_rows;
     gx_gradient_row *gradients;

@@ -101,6 +101,8 @@ GX_API gx_status gx_graph_add_op(gx_graph *graph, const char *op, const char *na
                                  gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_graph_set_backward(gx_graph *graph, const char *loss,
                                        gx_error *err) GX_MUST_CHECK;
+/* What the YAML has beside the optimizer's map is a field too: "clip_norm", "accumulate",
+ * {"schedule", "cosine"}, "schedule.steps", "groups.0.params.0", "groups.0.lr". */
 GX_API gx_status gx_graph_set_optimizer(gx_graph *graph, const char *op,
                                         const gx_field_text *fields, size_t n_fields,
                                         gx_error *err) GX_MUST_CHECK;
@@ -181,8 +183,12 @@ GX_API gx_data_info gx_graph_data(const gx_graph *graph);
  * outputs, metrics. i beyond the end gives NULL. */
 GX_API const char *gx_graph_logged(const gx_graph *graph, size_t i);
 enum { GX_MAX_LOGGED = 6, GX_LOG_ROWS = 4096 };
-/* The learning rate that the optimizer starts with; 0 when there is none. */
+/* The learning rate that the optimizer starts with; 0 when there is none. Groups of
+ * parameters may have others: state "gexec.lr.N". */
 GX_API double gx_graph_rate(const gx_graph *graph);
+/* Steps whose gradients one update takes the mean of: the one whose number, counted from
+ * 1, is a multiple updates. 1: each step does. */
+GX_API int64_t gx_graph_accumulate(const gx_graph *graph);
 
 /* The graph as YAML that loads again to the same graph (every repeat, derived gradient
  * and optimizer step written out), or as a DOT digraph; the caller frees. NULL: out of

@@ -33,6 +33,32 @@ run 0 run "$examples/mnist_mlp.yaml" --device cpu -q --set hidden=8 --steps 10 \
     --resume "$work/n" --out "$work/n"
 diff -r "$work/m" "$work/n" >&2 || fail "10 + 10 steps are not 20 steps"
 
+# In the middle of an accumulation, under a schedule and with groups: sums of gradients, the
+# count, the rates and the momentum go on. 23 steps an epoch, so an update spans its end.
+cp "$examples"/digits_*.npy "$work"
+sed -e 's/^optimizer: .*/optimizer:\n  nesterov: {lr: 0.05}\n  schedule: {cosine: {steps: 12, warmup: 3}}\n  clip_norm: 0.5\n  accumulate: 5\n  groups: [{params: "b?", lr: 0.1, weight_decay: 0}]/' \
+    -e 's/^outputs: .*/outputs: [loss, gexec.rate, gexec.rate.1]/' \
+    -e 's/^metrics: {/&grad_norm: {}, /' "$digits" >"$work/training.yaml"
+for steps in 1 8 24 25; do
+    rest=$((40 - steps))
+    run 0 run "$work/training.yaml" --device cpu -q --set hidden=16 --steps 40 --seed 3 --out "$work/all"
+    run 0 run "$work/training.yaml" --device cpu -q --set hidden=16 --steps $steps --seed 3 --out "$work/split"
+    run 0 run "$work/training.yaml" --device cpu --set hidden=16 --steps $rest --seed 3 \
+        --resume "$work/split" --out "$work/split"
+    ! grep -q -- '--resume' "$work/err" || fail "$last: something was missing"
+    diff -r "$work/all" "$work/split" >&2 || fail "$steps + $rest steps with sums are not 40 steps"
+done
+for name in w1.sum w1.buf gexec.lr gexec.lr.1; do
+    [ -s "$work/split/$name.npy" ] || fail "--out DIR did not write $name.npy"
+done
+
+# The expanded model is the same, and check passes: the step that it takes is an update.
+run 0 plan "$work/training.yaml" --device cpu --set hidden=8 --yaml
+cp "$work/out" "$work/expanded.yaml"
+run 0 check "$work/training.yaml" --device cpu -q --set hidden=8 --samples 2
+out '^  cpu +w1.buf .*ok$'
+run 0 check "$work/expanded.yaml" --device cpu -q --samples 1
+
 # What is missing or does not fit.
 run 2 run "$digits" --device cpu --resume "$work/nowhere"
 out_is_empty
