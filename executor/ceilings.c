@@ -301,8 +301,7 @@ static bool read_document(gx_diagnostics *list, const gx_doc *doc,
         !read_rates(list, doc, ceilings) || !read_copy(list, doc, ceilings) ||
         !read_figure(list, doc, "node_s", &ceilings->node_s) ||
         !read_figure(list, doc, "programmatic_node_s", &ceilings->programmatic_node_s) ||
-        !read_figure(list, doc, "copy_node_s",
-                     &ceilings->copy_node_s) ||
+        !read_figure(list, doc, "copy_node_s", &ceilings->copy_node_s) ||
         !read_figure(list, doc, "copy_engine_s", &ceilings->copy_engine_s) ||
         !read_figure(list, doc, "beside_s", &ceilings->beside_s) ||
         !read_figure(list, doc, "join_s", &ceilings->join_s) ||

@@ -19,6 +19,7 @@ enum {
     /* Copies and diamonds: slopes between two numbers of them. */
     FEW_PARTS = 16,
     MANY_PARTS = 64,
+    SPIN_CYCLES = 3000, /* of a kernel that runs beside another: a microsecond or two */
     FEW_BYTES = 4,
     BUFFER_BYTES = 64 << 10,
     LARGE_BYTES = 512 << 10,
@@ -266,6 +267,25 @@ static gx_status record_diamonds(void *user, gx_error *err)
     return launch_on(diamonds->device, 0, err);
 }
 
+static gx_status spin_on(gx_device *device, int lane, gx_error *err)
+{
+    gx_ctx ctx = gx_device_ctx(device, lane);
+    const dim3 one = { 1, 1, 1 };
+    int cycles = SPIN_CYCLES;
+    void *arguments[] = { &cycles };
+
+    return gx_launch(&ctx, "spin", gx_spin_kernel(), one, one, 0, arguments, err);
+}
+
+static gx_status record_alone(void *user, gx_error *err)
+{
+    const gx_diamonds *chain = user;
+
+    for (int i = 0; i < chain->n; i++)
+        GX_TRY(spin_on(chain->device, 0, err));
+    return GX_OK;
+}
+
 /* Two chains of that many nodes side by side. */
 static gx_status record_beside(void *user, gx_error *err)
 {
@@ -278,7 +298,7 @@ static gx_status record_beside(void *user, gx_error *err)
     GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[1], event[0], 0), err));
     for (int i = 0; i < chains->n; i++)
         for (int lane = 0; lane < 2; lane++)
-            GX_TRY(launch_on(chains->device, lane, err));
+            GX_TRY(spin_on(chains->device, lane, err));
     GX_TRY(GX_CUDA(cudaEventRecord(event[1], stream[1]), err));
     GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[0], event[1], 0), err));
     return launch_on(chains->device, 0, err);
@@ -303,12 +323,13 @@ static gx_status slope(const gx_ceilings_bench *bench, gx_record_fn *record,
 static gx_status measure_lanes(const gx_ceilings_bench *bench, const cudaEvent_t event[2],
                                gx_ceilings *ceilings, gx_error *err)
 {
-    double diamond, level;
+    double diamond, alone, level;
 
     GX_TRY(slope(bench, record_diamonds, event, &diamond, err));
+    GX_TRY(slope(bench, record_alone, event, &alone, err));
     GX_TRY(slope(bench, record_beside, event, &level, err));
     ceilings->join_s = plausible((diamond - 2 * ceilings->node_s) / 2);
-    ceilings->beside_s = plausible(level - ceilings->node_s);
+    ceilings->beside_s = plausible(level - alone);
     return GX_OK;
 }
 
@@ -357,6 +378,7 @@ gx_status gx_ceilings_latencies(const gx_ceilings_bench *bench, gx_ceilings *cei
 
     GX_TRY(gx_load_kernel(gx_empty_kernel(), 0, "empty", err));
     GX_TRY(gx_load_kernel(gx_overlap_kernel(), 0, "empty", err));
+    GX_TRY(gx_load_kernel(gx_spin_kernel(), 0, "spin", err));
     GX_TRY(measure_node(bench, false, &ceilings->node_s, err));
     if (has_programmatic)
         GX_TRY(measure_node(bench, true, &ceilings->programmatic_node_s, err));
