@@ -41,6 +41,9 @@ bool gx_read_attr(gx_builder *builder, const gx_field *field, const char *text,
                   gx_pos pos, gx_attr *attr);
 /* Of the values that stand, the name nearest to `name`, or NULL. */
 const char *gx_nearest_value(gx_builder *builder, const char *name);
+
+/* --- field.c --- */
+
 /* The row's field of that name, or NULL; *index counts among tensors or among the others.
  */
 const gx_field *gx_field_find(const gx_op *op, const char *name, int *index);
@@ -55,6 +58,9 @@ static inline bool gx_is_tensor_field(const gx_field *field)
 /* The kind of tensor field `arg` of a row. */
 gx_field_kind gx_arg_kind(const gx_op *op, int arg);
 int gx_n_args(const gx_op *op);
+/* Reports a key that the row does not have. */
+void gx_report_no_field(gx_builder *builder, const gx_node *node,
+                        const gx_field_value *written);
 
 /* --- builder.c --- */
 
