@@ -371,8 +371,7 @@ static bool bind_fields(gx_builder *builder, int32_t id, bool outputs)
         if ((field->kind == GX_FIELD_OUT) != outputs)
             continue;
         if (!written && field->required && !field->fallback && !outputs) {
-            gx_report(builder->list, node->pos, "%s \"%s\" lacks the field \"%s\": %s",
-                      node->op_name, node->name, field->name, kind_text[field->kind]);
+            gx_report_lack(builder, node, field, kind_text[field->kind]);
             good = false;
         } else if (!is_tensor) {
             good = bind_attr(builder, id, field, index, written) && good;

@@ -58,6 +58,9 @@ static inline bool gx_is_tensor_field(const gx_field *field)
 /* The kind of tensor field `arg` of a row. */
 gx_field_kind gx_arg_kind(const gx_op *op, int arg);
 int gx_n_args(const gx_op *op);
+/* Reports a required field that is not written; `kind` says what is expected. */
+void gx_report_lack(gx_builder *builder, const gx_node *node, const gx_field *field,
+                    const char *kind);
 /* Reports a key that the row does not have. */
 void gx_report_no_field(gx_builder *builder, const gx_node *node,
                         const gx_field_value *written);

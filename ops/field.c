@@ -49,27 +49,56 @@ int gx_n_args(const gx_op *op)
     return n;
 }
 
+/* Bytes of what stands before the number, where the key is an item of a list; else 0. */
+static size_t item_stem(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+
+    return dot && dot[1] >= '0' && dot[1] <= '9' ? (size_t)(dot - key) : 0;
+}
+
+void gx_report_lack(gx_builder *builder, const gx_node *node, const gx_field *field,
+                    const char *kind)
+{
+    const size_t stem = item_stem(field->name);
+
+    if (stem == 0) {
+        gx_report(builder->list, node->pos, "%s \"%s\" lacks the field \"%s\": %s",
+                  node->op_name, node->name, field->name, kind);
+        return;
+    }
+    for (int f = 0; f < node->n_fields; f++) {
+        const char *key = node->fields[f].key;
+
+        /* Written, but not as a list: that is said already. */
+        if (strlen(key) == stem && strncmp(key, field->name, stem) == 0)
+            return;
+    }
+    gx_report(builder->list, node->pos,
+              "%s \"%s\" lacks the field \"%.*s\": a list, each item %s", node->op_name,
+              node->name, (int)stem, field->name, kind);
+}
+
 /* The items of a list are fields "key.0", "key.1", ...: how many of them the row has. */
 static int count_items(const gx_op *op, const char *key, size_t length)
 {
     int n = 0;
 
     for (const gx_field *field = op->fields; field->name; field++)
-        n += strncmp(field->name, key, length) == 0 && field->name[length] == '.' &&
-             field->name[length + 1] >= '0' && field->name[length + 1] <= '9';
+        n += item_stem(field->name) == length && strncmp(field->name, key, length) == 0;
     return n;
 }
 
 void gx_report_no_field(gx_builder *builder, const gx_node *node,
-                            const gx_field_value *written)
+                        const gx_field_value *written)
 {
     const char *key = written->key;
-    const char *dot = strrchr(key, '.');
-    const size_t length = dot ? (size_t)(dot - key) : strlen(key);
+    const size_t stem = item_stem(key);
+    const size_t length = stem ? stem : strlen(key);
     const int n_items = count_items(node->op, key, length);
     const char *near = gx_nearest_field(node->op, key, true);
 
-    if (n_items > 0 && dot && dot[1] >= '0' && dot[1] <= '9')
+    if (n_items > 0 && stem)
         gx_report(builder->list, written->pos, "%.*s of %s is a list of up to %d",
                   (int)length, key, node->op_name, n_items);
     else if (n_items > 0)

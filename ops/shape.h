@@ -8,11 +8,16 @@
  * tolerance of 0 but for what gexec adds by itself. */
 #define GX_MOVED 1e-12
 
-/* An item of a list of integers. */
+/* A list of integers: its first item, and the others. */
 #define GX_LIST_ITEM(name, doc)                    \
     {                                              \
         name, GX_FIELD_INT, false, NULL, NULL, doc \
     }
+#define GX_LATER_ITEMS(name)                                      \
+    GX_LIST_ITEM(name ".1", ""), GX_LIST_ITEM(name ".2", ""),     \
+        GX_LIST_ITEM(name ".3", ""), GX_LIST_ITEM(name ".4", ""), \
+        GX_LIST_ITEM(name ".5", ""), GX_LIST_ITEM(name ".6", ""), \
+        GX_LIST_ITEM(name ".7", "")
 
 /* The items of a list of integers whose first one is `attr[0]`; there is room for
  * GX_MAX_RANK. Returns how many there are. */

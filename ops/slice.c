@@ -32,9 +32,10 @@ static const gx_field slice_bwd_fields[] = {
 };
 
 static const gx_field concat_fields[] = {
-    { "x.0", GX_FIELD_IN, true, NULL, NULL, "x: [...], up to 8 tensors of one type" },
-    { "x.1", GX_FIELD_IN, false, NULL, NULL, "like x.0 but for the size of axis" },
-    { "x.2", GX_FIELD_IN, false, NULL, NULL, "and so on" },
+    { "x.0", GX_FIELD_IN, true, NULL, NULL,
+      "of one type, and one shape but for the size of axis" },
+    { "x.1", GX_FIELD_IN, false, NULL, NULL, "" },
+    { "x.2", GX_FIELD_IN, false, NULL, NULL, "" },
     { "x.3", GX_FIELD_IN, false, NULL, NULL, "" },
     { "x.4", GX_FIELD_IN, false, NULL, NULL, "" },
     { "x.5", GX_FIELD_IN, false, NULL, NULL, "" },

@@ -10,28 +10,19 @@ static const gx_field transpose_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "any type" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "axis i is axis perm[i] of x" },
     GX_LIST_ITEM("perm.0",
-                 "perm: [...], each axis of x once; left away: the last two swap"),
-    GX_LIST_ITEM("perm.1", "a negative axis counts from the end"),
-    GX_LIST_ITEM("perm.2", "and so on"),
-    GX_LIST_ITEM("perm.3", ""),
-    GX_LIST_ITEM("perm.4", ""),
-    GX_LIST_ITEM("perm.5", ""),
-    GX_LIST_ITEM("perm.6", ""),
-    GX_LIST_ITEM("perm.7", ""),
+                 "each axis of x once, a negative one counts from the end; left "
+                 "away: the last two swap"),
+    GX_LATER_ITEMS("perm"),
     { 0 },
 };
 
 static const gx_field reshape_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "any type" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "the elements of x in their order" },
-    GX_LIST_ITEM("shape.0", "shape: [...], as many elements as x; left away: a scalar"),
-    GX_LIST_ITEM("shape.1", "one size may be -1: what is left"),
-    GX_LIST_ITEM("shape.2", "and so on"),
-    GX_LIST_ITEM("shape.3", ""),
-    GX_LIST_ITEM("shape.4", ""),
-    GX_LIST_ITEM("shape.5", ""),
-    GX_LIST_ITEM("shape.6", ""),
-    GX_LIST_ITEM("shape.7", ""),
+    GX_LIST_ITEM("shape.0",
+                 "as many elements as x has; one size may be -1: what is left; "
+                 "[], or left away: a scalar"),
+    GX_LATER_ITEMS("shape"),
     { 0 },
 };
 
@@ -130,8 +121,14 @@ static int64_t sizes_product(gx_diagnostics *list, const gx_node *node, int n,
         }
         if (dim[i] == -1)
             *open = i;
-        else if (__builtin_mul_overflow(product, dim[i], &product))
-            product = INT64_MAX; /* more than any x has; a later 0 makes it 0 again */
+        else if (__builtin_mul_overflow(product, dim[i], &product) ||
+                 product > GX_LIMIT_ELEMENTS) {
+            gx_misfit(list, node, key,
+                      "shape has more than %lld elements (limit on "
+                      "elements)",
+                      (long long)GX_LIMIT_ELEMENTS);
+            return -1;
+        }
     }
     return product;
 }

@@ -84,8 +84,8 @@ static void put_items(gx_text *text, const gx_field *first)
 
     for (const gx_field *field = first; field->name; field++)
         most += strncmp(field->name, first->name, n) == 0;
-    gx_text_format(text, "\"%.*s\": {\"type\": \"array\", \"minItems\": %d, ",
-                   (int)n - 1, first->name, first->required);
+    gx_text_format(text, "\"%.*s\": {\"type\": \"array\", \"minItems\": %d, ", (int)n - 1,
+                   first->name, first->required);
     gx_text_format(text, "\"maxItems\": %d, \"items\": {", most);
     put_type(text, first);
     gx_text_put(text, "}, \"description\": ");
