@@ -47,7 +47,8 @@ void gx_layout_accesses(const gx_plan *plan, int32_t u, gx_access_fn *access, vo
             if (field->kind == GX_FIELD_OUT ? is_elided(unit, i, arg)
                                             : reads_elided(graph, unit, i, id))
                 continue;
-            access(user, u, plan->home[id], field->kind != GX_FIELD_OUT, field->kind != GX_FIELD_IN);
+            access(user, u, plan->home[id], field->kind != GX_FIELD_OUT,
+                   field->kind != GX_FIELD_IN);
         }
     }
 }

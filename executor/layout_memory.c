@@ -12,7 +12,7 @@ typedef struct life {
     int32_t first;
     int32_t last[GX_MAX_LANES];
     int32_t block;
-    bool kept; /* a view of it is an output */
+    bool kept;                     /* a view of it is an output */
     int32_t next_first, next_last; /* in the lists of the unit that is first or last */
 } life;
 

@@ -52,8 +52,8 @@ struct gx_plan {
     size_t n_units;
     gx_slot_info *slots; /* by value id */
     int32_t *home; /* by value id: the value whose memory it has; itself but for views */
-    size_t arena_bytes;  /* inputs, outputs and temporaries */
-    size_t naive_bytes;  /* the same without reuse */
+    size_t arena_bytes; /* inputs, outputs and temporaries */
+    size_t naive_bytes; /* the same without reuse */
     size_t workspace_bytes[GX_MAX_LANES];
     int n_lanes;
     bool programmatic;
@@ -79,10 +79,10 @@ void gx_match_elided(const gx_graph *graph, int32_t first, int32_t n, bool *elid
 /* --- layout.c: pure C --- */
 
 /* Views, lanes, waits, lifetimes and offsets for the units that stand in the plan. A view
- * of a temporary, or of an input, lies in its memory; without reuse all are copies. Weight
- * gradients and what follows from them alone go to lane 1 when n_lanes is 2. Two values
- * share memory only when every reader of the first is ordered before the writer of the
- * second, across lanes too. element_bytes 0: the types' own sizes; 8: the CPU. */
+ * of a temporary, or of an input, lies in its memory; without reuse all are copies.
+ * Weight gradients and what follows from them alone go to lane 1 when n_lanes is 2. Two
+ * values share memory only when every reader of the first is ordered before the writer of
+ * the second, across lanes too. element_bytes 0: the types' own sizes; 8: the CPU. */
 gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
                     gx_error *err) GX_MUST_CHECK;
 

@@ -43,8 +43,8 @@ struct gx_op {
     const gx_field *fields; /* ends with name NULL */
     gx_phase phase;         /* where it stands unless the model says otherwise */
     bool internal;          /* only gexec puts it into a graph */
-    bool loss; /* a scalar whose derivative is written for a gradient of exactly 1 */
-    bool sum;  /* its inputs get the gradient of its output as it is, 1 included */
+    bool loss;  /* a scalar whose derivative is written for a gradient of exactly 1 */
+    bool sum;   /* its inputs get the gradient of its output as it is, 1 included */
     bool moves; /* its first output holds values of its inputs, and zeros: what must hold
                    of them must hold of those */
     bool view;  /* operand 1 is what it makes: operand 0 under another shape. Layout may

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "exec_model.h"
 #include "support_plan.h"
 
 static const gx_field view_fields[] = {
@@ -236,6 +237,8 @@ static size_t run(const gx_graph *graph, bool reuse, bool bound, double *outputs
     assert_ok(gx_exec_create(plan, state, NULL, &exec, &err), &err);
     if (bound)
         assert_ok(gx_exec_bind(exec, "v0", own, &err), &err);
+    for (size_t i = 0; i < graph->n_values; i++)
+        assert_ptr_equal(exec->value_data[i], exec->value_data[plan->home[i]]);
     for (int step = 0; step < 2; step++) {
         for (int i = 0; i < SIZE; i++)
             x[i] = 0.25 * i - step;
