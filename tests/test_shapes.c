@@ -232,7 +232,7 @@ static void concat_puts_one_after_the_other(void **state)
         const shape first = random_shape(&random, 1, 4);
         const int axis = (int)test_random_int(&random, 0, first.rank - 1);
         const int n = (int)test_random_int(&random, 1, 8);
-        char text[TEXT] = HEAD "inputs:\n", name[8], shape_text[200];
+        char text[TEXT] = HEAD "inputs:\n", name[16], shape_text[200];
         shape y = first, part[8];
         size_t used = strlen(text);
 
