@@ -80,6 +80,9 @@ bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_att
 
 /* Of the values that stand, the name nearest to `name`, or NULL. */
 const char *gx_nearest_value(gx_builder *builder, const char *name);
+
+/* --- field.c --- */
+
 /* The row's field of that name, or NULL; *index counts among tensors or among the others.
  */
 const gx_field *gx_field_find(const gx_op *op, const char *name, int *index);
@@ -94,6 +97,12 @@ static inline bool gx_is_tensor_field(const gx_field *field)
 /* The kind of tensor field `arg` of a row. */
 gx_field_kind gx_arg_kind(const gx_op *op, int arg);
 int gx_n_args(const gx_op *op);
+/* Reports a required field that is not written; `kind` says what is expected. */
+void gx_report_lack(gx_builder *builder, const gx_node *node, const gx_field *field,
+                    const char *kind);
+/* Reports a key that the row does not have. */
+void gx_report_no_field(gx_builder *builder, const gx_node *node,
+                        const gx_field_value *written);
 
 /* --- builder.c --- */
 

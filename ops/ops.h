@@ -46,6 +46,10 @@ struct gx_op {
     bool loss;      /* a scalar whose derivative is written for a gradient of exactly 1 */
     bool takes_one; /* its derivative takes a gradient of exactly 1 too, as no dy */
     bool sum;       /* its inputs get the gradient of its output as it is, 1 included */
+    bool moves; /* its first output holds values of its inputs, and zeros: what must hold
+                   of them must hold of those */
+    bool view;  /* operand 1 is what it makes: operand 0 under another shape. Layout may
+                   give both one place, and nothing is run then */
 
     /* Sets shape and dtype of the outputs from inputs and attributes; reports what does
      * not fit. `value` gives the graph's values by call->arg order (NULL: absent); for
@@ -233,6 +237,27 @@ enum { GX_SHAPED_SHAPE };
 enum { GX_SOFTMAX_X, GX_SOFTMAX_OUT };
 enum { GX_SOFTMAX_AXIS };
 enum { GX_SOFTMAX_BWD_DY, GX_SOFTMAX_BWD_Y, GX_SOFTMAX_BWD_DX };
+/* transpose: axis i of out is axis perm[i] of x */
+enum { GX_TRANSPOSE_X, GX_TRANSPOSE_OUT };
+enum { GX_TRANSPOSE_PERM };
+/* reshape: the elements of x in their order */
+enum { GX_RESHAPE_X, GX_RESHAPE_OUT };
+enum { GX_RESHAPE_SHAPE };
+/* slice: out[.., i, ..] = x[.., start + i step, ..] */
+enum { GX_SLICE_X, GX_SLICE_OUT };
+enum { GX_SLICE_AXIS, GX_SLICE_START, GX_SLICE_STOP, GX_SLICE_STEP };
+/* slice.bwd: dy where the slice was taken, zeros elsewhere */
+enum { GX_SLICE_BWD_DY, GX_SLICE_BWD_DX };
+enum { GX_SLICE_BWD_SIZE = GX_SLICE_STEP + 1 };
+/* concat: x.0, x.1, ... one after the other along an axis */
+enum { GX_CONCAT_X, GX_CONCAT_MOST = 8, GX_CONCAT_OUT = GX_CONCAT_MOST };
+enum { GX_CONCAT_AXIS };
+/* cast */
+enum { GX_CAST_X, GX_CAST_OUT };
+enum { GX_CAST_DTYPE };
+/* dropout: out = x / (1 - p) where the mask of (seed, stream, step) keeps it, else 0 */
+enum { GX_DROPOUT_X, GX_DROPOUT_STEP, GX_DROPOUT_OUT };
+enum { GX_DROPOUT_P, GX_DROPOUT_STREAM };
 /* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] (mean) */
 enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
 /* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "infer.h"
 
 static bool is_training(const gx_node *node)
 {
@@ -211,21 +212,33 @@ static void find_fans(gx_graph *graph, const gx_node *node)
     }
 }
 
+/* What must hold of a value must hold of those that it is moved from. */
+static void limit_sources(gx_graph *graph, const gx_node *node)
+{
+    const bool gathers = strcmp(node->op->name, "gather") == 0;
+    int out = 0;
+
+    if (!gathers && !node->op->moves)
+        return;
+    while (gx_arg_kind(node->op, out) != GX_FIELD_OUT)
+        out++;
+    const int64_t limit = graph->values[node->arg[out]].index_limit;
+
+    for (int i = 0; limit > 0 && i < out; i++) {
+        /* Of what a gather reads, the first operand is the data. */
+        if (node->arg[i] >= 0 && (i == 0 || !gathers))
+            gx_limit_index(&graph->values[node->arg[i]], limit);
+    }
+}
+
 void gx_annotate(gx_graph *graph)
 {
     for (size_t i = 0; i < graph->n_values; i++)
         graph->values[i].n_readers = 0;
     for (size_t k = 0; k < graph->n_nodes; k++) {
-        const gx_node *node = &graph->nodes[k];
-
-        count_readers(graph, node);
-        find_fans(graph, node);
-        if (strcmp(node->op->name, "gather") != 0)
-            continue;
-
-        /* What must hold of an input must hold of the data that it is gathered from. */
-        const gx_value *input = &graph->values[node->arg[GX_GATHER_OUT]];
-
-        graph->values[node->arg[GX_GATHER_DATA]].index_limit = input->index_limit;
+        count_readers(graph, &graph->nodes[k]);
+        find_fans(graph, &graph->nodes[k]);
     }
+    for (size_t k = graph->n_nodes; k-- > 0;)
+        limit_sources(graph, &graph->nodes[k]);
 }

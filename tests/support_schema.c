@@ -59,6 +59,31 @@ static void put_field(gx_text *text, const gx_field *field, const char *name)
     gx_text_put(text, "}");
 }
 
+/* A field whose key ends in a number is an item of a list. */
+static bool is_item(const gx_field *field)
+{
+    const char *dot = strchr(field->name, '.');
+
+    return dot && dot[1] >= '0' && dot[1] <= '9';
+}
+
+/* All items of the list that `first` begins. */
+static void put_items(gx_text *text, const gx_field *first)
+{
+    const size_t n = strcspn(first->name, ".") + 1;
+    int most = 0;
+
+    for (const gx_field *field = first; field->name; field++)
+        most += strncmp(field->name, first->name, n) == 0;
+    gx_text_format(text, "\"%.*s\": {\"type\": \"array\", \"minItems\": %d, ", (int)n - 1,
+                   first->name, first->required);
+    gx_text_format(text, "\"maxItems\": %d, \"items\": {", most);
+    put_type(text, first);
+    gx_text_put(text, "}, \"description\": ");
+    put_string(text, first->doc);
+    gx_text_put(text, "}");
+}
+
 /* All fields that start with the same "word." as `first`, as one object. */
 static void put_group(gx_text *text, const gx_field *first)
 {
@@ -93,10 +118,10 @@ static void put_required(gx_text *text, const gx_op *op)
 {
     gx_text_put(text, "      \"required\": [\"op\"");
     for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-        if (!field->required || field->kind == GX_FIELD_OUT || strchr(field->name, '.'))
+        if (!field->required || field->kind == GX_FIELD_OUT ||
+            (strchr(field->name, '.') && !is_item(field)))
             continue;
-        gx_text_put(text, ", ");
-        put_string(text, field->name);
+        gx_text_format(text, ", \"%.*s\"", (int)strcspn(field->name, "."), field->name);
     }
     gx_text_put(text, "],\n");
 }
@@ -116,7 +141,9 @@ static void put_op(gx_text *text, const gx_op *op)
         if (is_dotted && is_grouped(gx_op_fields(op), field))
             continue;
         gx_text_put(text, ",\n        ");
-        if (is_dotted)
+        if (is_item(field))
+            put_items(text, field);
+        else if (is_dotted)
             put_group(text, field);
         else
             put_field(text, field, field->name);
