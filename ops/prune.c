@@ -218,6 +218,9 @@ void gx_annotate(gx_graph *graph)
         /* What must hold of an input must hold of the data that it is gathered from. */
         const gx_value *input = &graph->values[node->arg[GX_GATHER_OUT]];
 
-        graph->values[node->arg[GX_GATHER_DATA]].index_limit = input->index_limit;
+        gx_value *data = &graph->values[node->arg[GX_GATHER_DATA]];
+
+        data->index_limit = input->index_limit;
+        data->index_ignored = input->index_ignored;
     }
 }

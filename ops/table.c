@@ -17,6 +17,7 @@ static const gx_op *const families[] = {
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 const char *const gx_act_names[] = { "none", "relu", "gelu_tanh", NULL };
+const char *const gx_reduction_names[] = { "mean", "sum", NULL };
 
 size_t gx_op_count(void)
 {
