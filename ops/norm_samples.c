@@ -90,7 +90,9 @@ const char *const gx_layer_norm_bwd_samples[] = {
              "[dx, dw]")
 
 const char *const gx_rms_norm_bwd_samples[] = {
-    RMS_NORM_BWD("[1]", "1"),
+    /* One element: with a small eps dx is what is left where all of it cancels. */
+    NORM_BWD("rms_norm.bwd", "[1]", "1", ", weight: w, eps: 0.5, dx: dx, dweight: dw",
+             "[dx, dw]"),
     RMS_NORM_BWD("[7, 5]", "5"),
     RMS_NORM_BWD("[33, 257]", "257"),
     RMS_NORM_BWD("[300, 768]", "768"),
