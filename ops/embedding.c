@@ -71,7 +71,8 @@ static void embedding_bwd_infer(const gx_graph *graph, const gx_node *node,
     dim[index->rank] = dy->rank > 0 ? dy->dim[dy->rank - 1] : 1;
     if (!gx_expect_like(list, node, "dy", dy, index->rank + 1, dim))
         return;
-    if (rows < 1 || rows > GX_LIMIT_ELEMENTS / (dim[index->rank] ? dim[index->rank] : 1)) {
+    if (rows < 1 ||
+        rows > GX_LIMIT_ELEMENTS / (dim[index->rank] ? dim[index->rank] : 1)) {
         gx_misfit(list, node, "rows",
                   "rows is %lld, expected the rows of a table: 1 or more, and with %lld "
                   "columns at most 2^40 elements",
@@ -94,8 +95,8 @@ static void embedding_grad(gx_builder *builder, int32_t id)
     const gx_field_text fields[] = {
         { "dy", gx_builder_gradient(builder, node->arg[GX_EMBEDDING_OUT]) },
         { "index", gx_builder_operand(builder, id, GX_EMBEDDING_INDEX) },
-        { "rows", gx_arena_format(graph->arena, "%lld",
-                                  (long long)graph->values[table].dim[0]) },
+        { "rows",
+          gx_arena_format(graph->arena, "%lld", (long long)graph->values[table].dim[0]) },
         { "dtable", out },
     };
 
@@ -141,7 +142,8 @@ static gx_status embedding_bwd_reference(const gx_call *call, gx_error *err)
     memset(dtable->data, 0, (size_t)gx_count(dtable) * sizeof(double));
     for (int64_t i = 0; i < n; i++) {
         GX_TRY(check_index(index[i], i, dtable->dim[0], err));
-        const double *dy = (const double *)call->arg[GX_EMBEDDING_BWD_DY].data + i * width;
+        const double *dy =
+            (const double *)call->arg[GX_EMBEDDING_BWD_DY].data + i * width;
         double *row = (double *)dtable->data + (int64_t)index[i] * width;
 
         for (int64_t j = 0; j < width; j++)

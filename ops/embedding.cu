@@ -250,10 +250,9 @@ extern "C" gx_status gx_embedding_bwd_launch(const gx_embedding_bwd *embedding,
     void *args[] = { (void *)embedding };
 
     if (embedding->n > 0)
-        GX_TRY(gx_launch(ctx, "embedding_order_kernel",
-                         (const void *)embedding_order_kernel,
-                         dim3(gx_grid_for(embedding->n, 32, INT32_MAX)), dim3(THREADS), 0,
-                         args, err));
+        GX_TRY(gx_launch(
+            ctx, "embedding_order_kernel", (const void *)embedding_order_kernel,
+            dim3(gx_grid_for(embedding->n, 32, INT32_MAX)), dim3(THREADS), 0, args, err));
     return gx_launch(ctx, "embedding_sum_kernel", sum_instance(embedding),
                      dim3(gx_grid_for(embedding->rows, ROWS, INT32_MAX),
                           gx_grid_for(embedding->columns, width, MAX_GRID_Y)),

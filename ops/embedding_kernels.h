@@ -19,8 +19,8 @@ typedef struct gx_embedding {
 } gx_embedding;
 
 /* Two kernels. The first counts for each index how many are smaller, or equal and before
- * it: that is its place in order, and takes n^2 comparisons. The second finds the range of
- * each table row in that order and adds its rows of dy in it. */
+ * it: that is its place in order, and takes n^2 comparisons. The second finds the range
+ * of each table row in that order and adds its rows of dy in it. */
 typedef struct gx_embedding_bwd {
     int64_t n, rows, columns;
     gx_dtype dtype;

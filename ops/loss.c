@@ -7,20 +7,23 @@
 #include "resolve.h"
 #include "samples.h"
 
-#define SCE_INPUTS                                                                       \
-    { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" },                      \
-    {                                                                                    \
-        "labels", GX_FIELD_IN, true, NULL, NULL,                                         \
-            "i32 [rows], from 0 to classes - 1, or ignore_index"                         \
+#define SCE_INPUTS                                                  \
+    { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" }, \
+    {                                                               \
+        "labels", GX_FIELD_IN, true, NULL, NULL,                    \
+            "i32 [rows], from 0 to classes - 1, or ignore_index"    \
     }
-#define SCE_ATTRIBUTES                                                                   \
-    { "reduction", GX_FIELD_ENUM, false, "mean", gx_reduction_names,                     \
-      "mean over the rows that are not ignored, or sum" },                               \
-        { "ignore_index", GX_FIELD_INT, false, NULL, NULL,                               \
-          "rows with this label count for nothing; absent: there are none" },            \
-    {                                                                                    \
-        "label_smoothing", GX_FIELD_REAL, false, "0", NULL,                              \
-            "from 0 to 1: the share of the target that is spread over all classes"       \
+#define SCE_ATTRIBUTES                                                                        \
+    {                                                                                         \
+        "reduction", GX_FIELD_ENUM,      false,                                               \
+        "mean",      gx_reduction_names, "mean over the rows that are not ignored, or sum"    \
+    },                                                                                        \
+        { "ignore_index", GX_FIELD_INT,                                                       \
+          false,          NULL,                                                               \
+          NULL,           "rows with this label count for nothing; absent: there are none" }, \
+    {                                                                                         \
+        "label_smoothing", GX_FIELD_REAL, false, "0", NULL,                                   \
+            "from 0 to 1: the share of the target that is spread over all classes"            \
     }
 
 static const gx_field sce_fields[] = {
@@ -74,8 +77,7 @@ static bool sce_operands(const gx_node *node, gx_value **value, gx_diagnostics *
         !gx_expect_dtype(list, node, "labels", labels, GX_I32) ||
         !gx_expect_like(list, node, "labels", labels, 1, &logits->dim[0]))
         return false;
-    if (logits->dim[1] == 0 ||
-        (logits->dim[0] == 0 && reduction == GX_REDUCTION_MEAN)) {
+    if (logits->dim[1] == 0 || (logits->dim[0] == 0 && reduction == GX_REDUCTION_MEAN)) {
         gx_misfit(list, node, "logits", "a %s over no %s has no value",
                   gx_reduction_names[reduction],
                   logits->dim[0] == 0 ? "rows" : "classes");

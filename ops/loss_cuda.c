@@ -127,7 +127,7 @@ static const char *const bwd[] = { "softmax_cross_entropy.bwd", NULL };
 static const char *const pair[] = { "softmax_cross_entropy", "softmax_cross_entropy.bwd",
                                     NULL };
 
-#define ALTERNATIVE(alternative, ops, applies)                                     \
+#define ALTERNATIVE(alternative, ops, applies)                                   \
     .name = alternative, .pattern = ops, .refuses = applies, .prepare = prepare, \
     .launch = launch
 

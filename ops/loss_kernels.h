@@ -19,9 +19,9 @@ typedef struct gx_sce {
     bool ignores; /* rows whose label is `ignored` count for nothing */
     int32_t ignored;
     float smoothing;
-    int64_t divisor;  /* of the sum over rows */
-    double *counted;  /* where the rows that are left are counted for it; NULL: not */
-    double *partial;  /* [blocks], when there is more than one and out is wanted */
+    int64_t divisor; /* of the sum over rows */
+    double *counted; /* where the rows that are left are counted for it; NULL: not */
+    double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;
 } gx_sce;
 

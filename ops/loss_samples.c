@@ -5,12 +5,15 @@
 
 /* `more` are further fields of the op, each with a comma before it. Labels start at
  * `first`: where that is not 0 some of them are ignored. */
-#define CLASSES_WITH(op, rows, first, classes, out, more)                            \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]", "{normal: {std: 3}}") \
-              "  y: {shape: [" rows "], dtype: i32, init: {integers: [" first ", " classes "]}}\n", \
-              GX_SAMPLE_OPS "  - {op: " op ", name: r, logits: x, labels: y, " out   \
-                            ": z" more "}\n"                                         \
-                            "outputs: [z]\n")
+#define CLASSES_WITH(op, rows, first, classes, out, more)                                \
+    GX_SAMPLE(                                                                           \
+        GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]",                                 \
+                         "{normal: {std: 3}}") "  y: {shape: [" rows                     \
+                                               "], dtype: i32, init: {integers: [" first \
+                                               ", " classes "]}}\n",                     \
+        GX_SAMPLE_OPS "  - {op: " op ", name: r, logits: x, labels: y, " out ": z" more  \
+                      "}\n"                                                              \
+                      "outputs: [z]\n")
 #define CLASSES(op, rows, classes, out) CLASSES_WITH(op, rows, "0", classes, out, "")
 
 #define CLASSES_TRAINED(rows, classes)                                              \
@@ -21,11 +24,13 @@
               "backward: loss\noptimizer: {adamw: {}}\n"                            \
               "metrics: {accuracy: {logits: x, labels: y}}\noutputs: [loss]\n")
 
-#define CLASSES_TRAINED_WITH(rows, first, classes, more)                            \
-    GX_SAMPLE("  y: {shape: [" rows "], dtype: i32, init: {integers: [" first ", " classes "]}}\n", \
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]",     \
-                                                "{normal: {std: 3}}") GX_SAMPLE_OPS \
-              "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y" more "}\n" \
+#define CLASSES_TRAINED_WITH(rows, first, classes, more)                              \
+    GX_SAMPLE("  y: {shape: [" rows "], dtype: i32, init: {integers: [" first         \
+              ", " classes "]}}\n",                                                   \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]",       \
+                                                "{normal: {std: 3}}") GX_SAMPLE_OPS   \
+              "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y" more \
+              "}\n"                                                                   \
               "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
 
 #define ALL_CLASSES(op, out)                                                            \
@@ -34,13 +39,13 @@
         CLASSES(op, "300", "33", out), CLASSES(op, "1025", "2", out)
 
 /* A block to a row, labels of every kind, no row at all. */
-#define ALL_VARIANTS(op, out)                                                           \
-    CLASSES_WITH(op, "9", "0", "5", out, ", reduction: sum"),                           \
-        CLASSES_WITH(op, "600", "-1", "3", out, ", ignore_index: -1"),                  \
-        CLASSES_WITH(op, "70", "0", "4", out, ", ignore_index: 0, reduction: sum"),     \
-        CLASSES_WITH(op, "33", "0", "17", out, ", label_smoothing: 0.1"),               \
-        CLASSES_WITH(op, "11", "0", "1100", out,                                       \
-                     ", ignore_index: 7, label_smoothing: 0.25"),                       \
+#define ALL_VARIANTS(op, out)                                                       \
+    CLASSES_WITH(op, "9", "0", "5", out, ", reduction: sum"),                       \
+        CLASSES_WITH(op, "600", "-1", "3", out, ", ignore_index: -1"),              \
+        CLASSES_WITH(op, "70", "0", "4", out, ", ignore_index: 0, reduction: sum"), \
+        CLASSES_WITH(op, "33", "0", "17", out, ", label_smoothing: 0.1"),           \
+        CLASSES_WITH(op, "11", "0", "1100", out,                                    \
+                     ", ignore_index: 7, label_smoothing: 0.25"),                   \
         CLASSES_WITH(op, "0", "0", "3", out, ", reduction: sum")
 
 const char *const gx_sce_samples[] = {
@@ -59,34 +64,32 @@ const char *const gx_sce_bwd_samples[] = {
 };
 const char *const gx_accuracy_samples[] = { ALL_CLASSES("accuracy", "out"), NULL };
 
-#define POINTS_WITH(op, shape, out, more)                                     \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {std: 2}}")              \
-                  GX_SAMPLE_TENSOR("t", shape, "{uniform: [0, 1]}"),          \
-              GX_SAMPLE_OPS "  - {op: " op ", name: r, x: x, target: t, " out \
-                            ": z" more "}\noutputs: [z]\n")
+#define POINTS_WITH(op, shape, out, more)                                                \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {std: 2}}")                         \
+                  GX_SAMPLE_TENSOR("t", shape, "{uniform: [0, 1]}"),                     \
+              GX_SAMPLE_OPS "  - {op: " op ", name: r, x: x, target: t, " out ": z" more \
+                            "}\noutputs: [z]\n")
 
-#define POINTS_TRAINED(op, shape, more)                                               \
-    GX_SAMPLE("  t: {shape: " shape ", dtype: f32, init: {uniform: [0, 1]}}\n",      \
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "normal") GX_SAMPLE_OPS   \
-              "  - {op: " op ", name: loss, x: x, target: t" more "}\n"              \
+#define POINTS_TRAINED(op, shape, more)                                             \
+    GX_SAMPLE("  t: {shape: " shape ", dtype: f32, init: {uniform: [0, 1]}}\n",     \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "normal") GX_SAMPLE_OPS \
+              "  - {op: " op ", name: loss, x: x, target: t" more "}\n"             \
               "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
 
-#define ALL_POINTS(op, out)                                                          \
-    POINTS_WITH(op, "[]", out, ""), POINTS_WITH(op, "[1]", out, ""),                 \
-        POINTS_WITH(op, "[3, 5]", out, ""), POINTS_WITH(op, "[33, 1025]", out, ""),  \
-        POINTS_WITH(op, "[7, 11]", out, ", reduction: sum"),                         \
+#define ALL_POINTS(op, out)                                                         \
+    POINTS_WITH(op, "[]", out, ""), POINTS_WITH(op, "[1]", out, ""),                \
+        POINTS_WITH(op, "[3, 5]", out, ""), POINTS_WITH(op, "[33, 1025]", out, ""), \
+        POINTS_WITH(op, "[7, 11]", out, ", reduction: sum"),                        \
         POINTS_WITH(op, "[0, 4]", out, ", reduction: sum")
 
 const char *const gx_mse_samples[] = { ALL_POINTS("mse", "out"),
                                        POINTS_TRAINED("mse", "[7]", ", reduction: sum"),
                                        POINTS_TRAINED("mse", "[1]", ""),
-                                       POINTS_TRAINED("mse", "[9, 130]", ""),
-                                       NULL };
+                                       POINTS_TRAINED("mse", "[9, 130]", ""), NULL };
 const char *const gx_mse_bwd_samples[] = { ALL_POINTS("mse.bwd", "dx"), NULL };
 const char *const gx_l1_samples[] = { ALL_POINTS("l1", "out"),
                                       POINTS_TRAINED("l1", "[7]", ", reduction: sum"),
-                                      POINTS_TRAINED("l1", "[9, 130]", ""),
-                                      NULL };
+                                      POINTS_TRAINED("l1", "[9, 130]", ""), NULL };
 const char *const gx_l1_bwd_samples[] = { ALL_POINTS("l1.bwd", "dx"), NULL };
 const char *const gx_bce_samples[] = {
     ALL_POINTS("bce_with_logits", "out"),

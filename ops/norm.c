@@ -47,7 +47,8 @@ static const gx_field rms_norm_bwd_fields[] = {
     { 0 },
 };
 
-/* Both rows, forward and backward, by these: an operand that a row does not have is -1. */
+/* Both rows, forward and backward, by these: an operand that a row does not have is -1.
+ */
 typedef struct shape {
     bool centred; /* layer_norm */
     int weight, bias, out;
@@ -198,9 +199,8 @@ static void grad(gx_builder *builder, int32_t id, const shape *of)
     const gx_node *node = &gx_builder_graph(builder)->nodes[id];
     const int32_t operand[] = { node->arg[0], node->arg[of->weight],
                                 of->bias < 0 ? -1 : node->arg[of->bias] };
-    const bool apart =
-        operand[0] == operand[1] || operand[0] == operand[2] ||
-        (operand[1] >= 0 && operand[1] == operand[2]);
+    const bool apart = operand[0] == operand[1] || operand[0] == operand[2] ||
+                       (operand[1] >= 0 && operand[1] == operand[2]);
     const char *all[N_WANTED] = { NULL, NULL, NULL };
     bool wanted = false;
 

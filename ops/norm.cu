@@ -1,8 +1,8 @@
 /* Norms over rows: a team of warps reads a row once and keeps it in registers.
  *
  * The mean is taken in two steps, since in f32 it is only near the true one and a row far
- * from zero would show that: x - pivot is exact where x is near the pivot, and the mean of
- * that is what the pivot is off by. The variance is the mean square about both. */
+ * from zero would show that: x - pivot is exact where x is near the pivot, and the mean
+ * of that is what the pivot is off by. The variance is the mean square about both. */
 #include "kernel.cuh"
 #include "norm_kernels.h"
 
@@ -49,8 +49,8 @@ template <typename T, int N, int CHUNKS> struct held {
     }
 };
 
-/* Sums over the team, in a fixed order, for all of its threads. `shared` holds two numbers
- * for each warp of the block; every thread of the block calls it. */
+/* Sums over the team, in a fixed order, for all of its threads. `shared` holds two
+ * numbers for each warp of the block; every thread of the block calls it. */
 struct team {
     int warps; /* a power of two */
     float *shared;
@@ -171,7 +171,8 @@ __global__ void __launch_bounds__(GX_NORM_MOST_THREADS)
 /* Where the column sums of this block go: dweight and dbias themselves where there is no
  * other block. */
 template <typename T>
-__device__ __forceinline__ void leave(const gx_norm_bwd &g, int which, int64_t c, float sum)
+__device__ __forceinline__ void leave(const gx_norm_bwd &g, int which, int64_t c,
+                                      float sum)
 {
     if (g.apart)
         g.partial[((int64_t)blockIdx.x * 2 + which) * g.columns + c] = sum;
@@ -343,10 +344,10 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
 
 /* --- launching --- */
 
-#define INSTANCE(kernel, T, layout)                                                  \
-    ((layout).vector == 4 ? ((layout).chunks == 1   ? (const void *)kernel<T, 4, 1>  \
-                             : (layout).chunks == 4 ? (const void *)kernel<T, 4, 4>  \
-                                                    : (const void *)kernel<T, 4, 0>) \
+#define INSTANCE(kernel, T, layout)                                                   \
+    ((layout).vector == 4 ? ((layout).chunks == 1   ? (const void *)kernel<T, 4, 1>   \
+                             : (layout).chunks == 4 ? (const void *)kernel<T, 4, 4>   \
+                                                    : (const void *)kernel<T, 4, 0>)  \
                           : ((layout).chunks == 4    ? (const void *)kernel<T, 1, 4>  \
                              : (layout).chunks == 16 ? (const void *)kernel<T, 1, 16> \
                                                      : (const void *)kernel<T, 1, 0>))

@@ -165,7 +165,8 @@ static gx_norm_bwd describe_bwd(const gx_call *call, bool centred, const gx_ctx 
 static gx_status prepare_bwd(const gx_norm_bwd *norm, gx_prepared *prepared,
                              gx_error *err)
 {
-    const size_t sums = norm->apart ? (size_t)norm->blocks * 2 * (size_t)norm->columns : 0;
+    const size_t sums =
+        norm->apart ? (size_t)norm->blocks * 2 * (size_t)norm->columns : 0;
 
     prepared->workspace_bytes = sums * sizeof *norm->partial;
     prepared->n_algos = 1;
@@ -210,10 +211,10 @@ static const char *const layer_norm_bwd[] = { "layer_norm.bwd", NULL };
 static const char *const rms_norm[] = { "rms_norm", NULL };
 static const char *const rms_norm_bwd[] = { "rms_norm.bwd", NULL };
 
-#define ALTERNATIVE(ops)                                                          \
-    {                                                                             \
-        .name = "kernel", .pattern = ops, .strict = true, .refuses = refuses,     \
-        .prepare = prepare_##ops, .launch = launch_##ops                          \
+#define ALTERNATIVE(ops)                                                      \
+    {                                                                         \
+        .name = "kernel", .pattern = ops, .strict = true, .refuses = refuses, \
+        .prepare = prepare_##ops, .launch = launch_##ops                      \
     }
 
 const gx_alternative gx_norm_alternatives[] = {

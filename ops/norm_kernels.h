@@ -33,9 +33,9 @@ typedef struct gx_norm {
     void *out;
 } gx_norm;
 
-/* dx, dweight and dbias may be NULL. Each block adds up the column sums of its rows; where
- * they are summed apart the blocks leave them in `partial` and a second kernel adds those.
- * Without rows there are no blocks, and the second kernel writes zeros. */
+/* dx, dweight and dbias may be NULL. Each block adds up the column sums of its rows;
+ * where they are summed apart the blocks leave them in `partial` and a second kernel adds
+ * those. Without rows there are no blocks, and the second kernel writes zeros. */
 typedef struct gx_norm_bwd {
     int64_t rows, columns;
     gx_dtype dtype;

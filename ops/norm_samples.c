@@ -3,40 +3,40 @@
 
 #include <stddef.h>
 
-#define NORM(op, shape, columns, more)                                                   \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {mean: 0.5, std: 2}}")              \
-                  GX_SAMPLE_TENSOR("w", "[" columns "]", "{normal: {mean: 1, std: 0.3}}") \
-                      GX_SAMPLE_TENSOR("b", "[" columns "]", "normal"),                  \
-              GX_SAMPLE_OPS "  - {op: " op ", name: y, x: x" more "}\noutputs: [y]\n")
+#define NORM(op, shape, columns, more)                                              \
+    GX_SAMPLE(                                                                      \
+        GX_SAMPLE_TENSOR("x", shape, "{normal: {mean: 0.5, std: 2}}")               \
+            GX_SAMPLE_TENSOR("w", "[" columns "]", "{normal: {mean: 1, std: 0.3}}") \
+                GX_SAMPLE_TENSOR("b", "[" columns "]", "normal"),                   \
+        GX_SAMPLE_OPS "  - {op: " op ", name: y, x: x" more "}\noutputs: [y]\n")
 
-#define NORM_BWD(op, shape, columns, more, outputs)                                      \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {mean: 0.5, std: 2}}")              \
-                  GX_SAMPLE_TENSOR("dy", shape, "normal")                                \
-                      GX_SAMPLE_TENSOR("w", "[" columns "]",                             \
-                                       "{normal: {mean: 1, std: 0.3}}"),                 \
-              GX_SAMPLE_OPS "  - {op: " op ", name: r, x: x, dy: dy" more "}\noutputs: " \
-                            outputs "\n")
+#define NORM_BWD(op, shape, columns, more, outputs)                           \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {mean: 0.5, std: 2}}")   \
+                  GX_SAMPLE_TENSOR("dy", shape, "normal") GX_SAMPLE_TENSOR(   \
+                      "w", "[" columns "]", "{normal: {mean: 1, std: 0.3}}"), \
+              GX_SAMPLE_OPS "  - {op: " op ", name: r, x: x, dy: dy" more     \
+                            "}\noutputs: " outputs "\n")
 
-#define NORM_TRAINED(op, rows, columns, more, bias)                               \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", 5]", "normal")                    \
-                  GX_SAMPLE_TENSOR("t", "[" rows ", " columns "]", "normal"),     \
+#define NORM_TRAINED(op, rows, columns, more, bias)                                   \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", 5]", "normal")                        \
+                  GX_SAMPLE_TENSOR("t", "[" rows ", " columns "]", "normal"),         \
               GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("v", "[5, " columns "]", "he_normal") \
-                  GX_SAMPLE_TENSOR("w", "[" columns "]", "ones") bias GX_SAMPLE_OPS \
-              "  - {op: gemm, name: h, a: x, b: v}\n"                             \
-              "  - {op: " op ", name: y, x: h" more "}\n"                         \
-              "  - {op: mse, name: loss, x: y, target: t}\n"                      \
+                  GX_SAMPLE_TENSOR("w", "[" columns "]", "ones") bias GX_SAMPLE_OPS   \
+              "  - {op: gemm, name: h, a: x, b: v}\n"                                 \
+              "  - {op: " op ", name: y, x: h" more "}\n"                             \
+              "  - {op: mse, name: loss, x: y, target: t}\n"                          \
               "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
 #define BIAS(columns) GX_SAMPLE_TENSOR("b", "[" columns "]", "zeros")
 
 /* A warp to a row, several warps, a block, more than a block holds; vectors and none. */
-#define LAYER_NORM_ALL(more)                                                            \
-    NORM("layer_norm", "[1]", "1", more), NORM("layer_norm", "[7, 5]", "5", more),      \
-        NORM("layer_norm", "[3, 2, 64]", "64", more),                                   \
-        NORM("layer_norm", "[33, 257]", "257", more),                                   \
-        NORM("layer_norm", "[300, 768]", "768", more),                                  \
-        NORM("layer_norm", "[5, 2049]", "2049", more),                                  \
-        NORM("layer_norm", "[2, 8192]", "8192", more),                                  \
-        NORM("layer_norm", "[2, 8197]", "8197", more),                                  \
+#define LAYER_NORM_ALL(more)                                                       \
+    NORM("layer_norm", "[1]", "1", more), NORM("layer_norm", "[7, 5]", "5", more), \
+        NORM("layer_norm", "[3, 2, 64]", "64", more),                              \
+        NORM("layer_norm", "[33, 257]", "257", more),                              \
+        NORM("layer_norm", "[300, 768]", "768", more),                             \
+        NORM("layer_norm", "[5, 2049]", "2049", more),                             \
+        NORM("layer_norm", "[2, 8192]", "8192", more),                             \
+        NORM("layer_norm", "[2, 8197]", "8197", more),                             \
         NORM("layer_norm", "[0, 4]", "4", more), NORM("layer_norm", "[3, 0]", "0", more)
 
 const char *const gx_layer_norm_samples[] = {
@@ -85,7 +85,7 @@ const char *const gx_layer_norm_bwd_samples[] = {
     NULL
 };
 
-#define RMS_NORM_BWD(shape, columns)                                              \
+#define RMS_NORM_BWD(shape, columns)                                             \
     NORM_BWD("rms_norm.bwd", shape, columns, ", weight: w, dx: dx, dweight: dw", \
              "[dx, dw]")
 
@@ -106,24 +106,23 @@ const char *const gx_rms_norm_bwd_samples[] = {
 #define INDEX(shape, first, limit) \
     "  i: {shape: " shape ", dtype: i32, init: {integers: [" first ", " limit "]}}\n"
 
-#define EMBEDDING(rows, width, shape, first, limit)                                   \
-    GX_SAMPLE(INDEX(shape, first, limit)                                              \
-                  GX_SAMPLE_TENSOR("w", "[" rows ", " width "]", "normal"),           \
-              GX_SAMPLE_OPS "  - {op: embedding, name: y, table: w, index: i}\n"      \
+#define EMBEDDING(rows, width, shape, first, limit)                              \
+    GX_SAMPLE(INDEX(shape, first, limit)                                         \
+                  GX_SAMPLE_TENSOR("w", "[" rows ", " width "]", "normal"),      \
+              GX_SAMPLE_OPS "  - {op: embedding, name: y, table: w, index: i}\n" \
                             "outputs: [y]\n")
 
-#define EMBEDDING_BWD(rows, width, shape, dy_shape, first, limit)                      \
-    GX_SAMPLE(INDEX(shape, first, limit) GX_SAMPLE_TENSOR("dy", dy_shape, "normal"),   \
-              GX_SAMPLE_OPS "  - {op: embedding.bwd, name: dw, dy: dy, index: i, rows: " \
-                            rows "}\noutputs: [dw]\n")
+#define EMBEDDING_BWD(rows, width, shape, dy_shape, first, limit)                    \
+    GX_SAMPLE(INDEX(shape, first, limit) GX_SAMPLE_TENSOR("dy", dy_shape, "normal"), \
+              GX_SAMPLE_OPS                                                          \
+              "  - {op: embedding.bwd, name: dw, dy: dy, index: i, rows: " rows      \
+              "}\noutputs: [dw]\n")
 
 const char *const gx_embedding_samples[] = {
-    EMBEDDING("1", "1", "[]", "0", "1"),
-    EMBEDDING("3", "1", "[1]", "0", "3"),
+    EMBEDDING("1", "1", "[]", "0", "1"), EMBEDDING("3", "1", "[1]", "0", "3"),
     EMBEDDING("11", "7", "[5, 3]", "0", "11"),
     EMBEDDING("1000", "64", "[2, 3, 50]", "0", "1000"),
-    EMBEDDING("40", "2052", "[9]", "0", "40"),
-    EMBEDDING("5", "4", "[0]", "0", "5"),
+    EMBEDDING("40", "2052", "[9]", "0", "40"), EMBEDDING("5", "4", "[0]", "0", "5"),
     EMBEDDING("5", "0", "[3]", "0", "5"),
     GX_SAMPLE(INDEX("[6, 4]", "0", "9") GX_SAMPLE_TENSOR("t", "[6, 4, 3]", "normal"),
               GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("w", "[9, 3]", "normal") GX_SAMPLE_OPS

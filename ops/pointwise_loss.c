@@ -5,16 +5,15 @@
 #include "resolve.h"
 #include "samples.h"
 
-#define INPUTS                                                                           \
-    { "x", GX_FIELD_IN, true, NULL, NULL, "any shape" },                                 \
-    {                                                                                    \
-        "target", GX_FIELD_IN, true, NULL, NULL,                                         \
-            "the shape of x, f32 or the type of x"                                       \
+#define INPUTS                                                                          \
+    { "x", GX_FIELD_IN, true, NULL, NULL, "any shape" },                                \
+    {                                                                                   \
+        "target", GX_FIELD_IN, true, NULL, NULL, "the shape of x, f32 or the type of x" \
     }
-#define REDUCTION                                                                        \
-    {                                                                                    \
-        "reduction", GX_FIELD_ENUM, false, "mean", gx_reduction_names,                   \
-            "mean or sum over all elements"                                              \
+#define REDUCTION                                                      \
+    {                                                                  \
+        "reduction", GX_FIELD_ENUM, false, "mean", gx_reduction_names, \
+            "mean or sum over all elements"                            \
     }
 
 static const gx_field loss_fields[] = {
@@ -259,23 +258,23 @@ static double bce_flops(const gx_graph *graph, const gx_node *node)
 }
 
 /* f32 inside and a sum of terms of one sign. */
-#define LOSS_TOLERANCE     \
-    {                      \
-        1e-5, 1e-5, 1e-5   \
+#define LOSS_TOLERANCE   \
+    {                    \
+        1e-5, 1e-5, 1e-5 \
     }
 /* Some roundings in f32, and exp's own error; bf16 rounds the result to 8 bits. */
-#define BWD_TOLERANCE      \
-    {                      \
-        1e-6, 1e-6, 5e-3   \
+#define BWD_TOLERANCE    \
+    {                    \
+        1e-6, 1e-6, 5e-3 \
     }
 
 #define LOSS(hook)                                                                       \
     .fields = loss_fields, .phase = GX_PHASE_FORWARD, .loss = true, .infer = loss_infer, \
     .reference = hook##_reference, .grad = hook##_grad, .samples = gx_##hook##_samples,  \
     .tolerance = LOSS_TOLERANCE
-#define BWD(hook)                                                                        \
-    .fields = bwd_fields, .phase = GX_PHASE_BACKWARD, .infer = bwd_infer,                \
-    .reference = hook##_bwd_reference, .samples = gx_##hook##_bwd_samples,               \
+#define BWD(hook)                                                          \
+    .fields = bwd_fields, .phase = GX_PHASE_BACKWARD, .infer = bwd_infer,  \
+    .reference = hook##_bwd_reference, .samples = gx_##hook##_bwd_samples, \
     .tolerance = BWD_TOLERANCE
 
 const gx_op gx_pointwise_loss_ops[] = {

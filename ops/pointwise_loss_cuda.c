@@ -62,8 +62,7 @@ static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *w
         .partial = workspace,
         .blocks = blocks,
     };
-    const uintptr_t all =
-        (uintptr_t)loss.x | (uintptr_t)loss.target | (uintptr_t)loss.dx;
+    const uintptr_t all = (uintptr_t)loss.x | (uintptr_t)loss.target | (uintptr_t)loss.dx;
 
     loss.wide = all % (4 * sizeof(float)) == 0;
     return loss;
@@ -117,8 +116,8 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
     return gx_pointwise_loss_launch(&loss, ctx, err);
 }
 
-#define PATTERNS(name, op)                                    \
-    static const char *const name[] = { op, NULL };           \
+#define PATTERNS(name, op)                                       \
+    static const char *const name[] = { op, NULL };              \
     static const char *const name##_bwd[] = { op ".bwd", NULL }; \
     static const char *const name##_pair[] = { op, op ".bwd", NULL }
 

@@ -8,7 +8,11 @@
 extern "C" {
 #endif
 
-typedef enum gx_pointwise_kind { GX_POINT_MSE, GX_POINT_L1, GX_POINT_BCE } gx_pointwise_kind;
+typedef enum gx_pointwise_kind {
+    GX_POINT_MSE,
+    GX_POINT_L1,
+    GX_POINT_BCE
+} gx_pointwise_kind;
 
 /* out and dx: NULL where not wanted. */
 typedef struct gx_pointwise_loss {

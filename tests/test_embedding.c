@@ -86,12 +86,12 @@ static void equal_indices_all_count(void **state)
 /* 4096 ones in bf16: a sum that was kept in bf16 would stop at 256. */
 static void a_bf16_gradient_is_rounded_once(void **state)
 {
-    test_walk model =
-        test_walk_parse(HEAD "inputs:\n  dy: {shape: [4096, 1], init: ones}\n"
-                             "  i: {shape: [4096], dtype: i32}\nops:\n"
-                             "  - {op: embedding.bwd, name: dw, dy: dy, index: i, rows: 2}\n"
-                             "outputs: [dw]\n",
-                        "bf16", GX_TRAIN, 1);
+    test_walk model = test_walk_parse(
+        HEAD "inputs:\n  dy: {shape: [4096, 1], init: ones}\n"
+             "  i: {shape: [4096], dtype: i32}\nops:\n"
+             "  - {op: embedding.bwd, name: dw, dy: dy, index: i, rows: 2}\n"
+             "outputs: [dw]\n",
+        "bf16", GX_TRAIN, 1);
 
     (void)state;
     test_walk_step(&model);

@@ -28,10 +28,11 @@ static test_walk open_sce(const rule *r)
              r->sum ? ", reduction: sum" : "", r->ignores ? ", ignore_index: -100" : "",
              r->smoothing);
     snprintf(text, sizeof text,
-             HEAD "inputs:\n  x: {shape: [6, 5]}\n  y: {shape: [6], dtype: i32}\nops:\n"
-                  "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y%s}\n"
-                  "  - {op: softmax_cross_entropy.bwd, name: dx, logits: x, labels: y%s}\n"
-                  "outputs: [loss, dx]\n",
+             HEAD
+             "inputs:\n  x: {shape: [6, 5]}\n  y: {shape: [6], dtype: i32}\nops:\n"
+             "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y%s}\n"
+             "  - {op: softmax_cross_entropy.bwd, name: dx, logits: x, labels: y%s}\n"
+             "outputs: [loss, dx]\n",
              more, more);
     test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
 
@@ -441,9 +442,9 @@ static void mistakes_are_named_at_their_place(void **state)
         { "  - {op: l1, name: l, x: x, target: y}\n",
           "model.yaml:9:37: l1 \"l\": target has shape [4], expected [4, 3]" },
         { "  - {op: l1, name: l, x: e, target: e}\n",
-          "model.yaml:9:28: l1 \"l\": a mean over no elements has no value" },
+          "model.yaml:9:26: l1 \"l\": a mean over no elements has no value" },
         { "  - {op: bce_with_logits, name: l, x: y, target: y}\n",
-          "model.yaml:9:41: bce_with_logits \"l\": x is i32, expected f32 or bf16" },
+          "model.yaml:9:39: bce_with_logits \"l\": x is i32, expected f32 or bf16" },
         { "  - {op: bce_with_logits, name: l, x: x, target: p}\nbackward: l\n",
           "bce_with_logits has no gradient for its target, and \"p\" is trained" },
         { "  - {op: mse, name: l, x: p, target: x}\n"

@@ -159,8 +159,9 @@ static void derivatives_are_difference_quotients(void **state)
     for (int round = 0; round < N_DRAWS; round++) {
         norm n = draw(&random, round % 2);
 
-        n.columns = 5 + n.columns % 5; /* two columns alone are nearly +-1 whatever x is */
-        n.has_weight = true;           /* so that y depends on what dw is of */
+        n.columns =
+            5 + n.columns % 5; /* two columns alone are nearly +-1 whatever x is */
+        n.has_weight = true;   /* so that y depends on what dw is of */
         n.has_bias = n.centred;
         test_walk model = open_norm(&n);
 
@@ -299,7 +300,8 @@ static void mistakes_are_named_at_their_place(void **state)
         { "{op: rms_norm, name: y, x: x, eps: abc}",
           "model.yaml:10:40: eps is \"abc\", expected a number" },
         { "{op: layer_norm.bwd, name: y, x: x, dy: x}",
-          "model.yaml:10:10: layer_norm.bwd \"y\": it makes nothing: expected dx, dweight "
+          "model.yaml:10:10: layer_norm.bwd \"y\": it makes nothing: expected dx, "
+          "dweight "
           "or dbias" },
         { "{op: rms_norm.bwd, name: y, x: x, dy: x}",
           "model.yaml:10:10: rms_norm.bwd \"y\": it makes nothing: expected dx or "
