@@ -81,7 +81,7 @@ static gx_status write_input(gx_exec *exec, const char *name, const gx_tensor *h
     GX_TRY(gx_check_host(value->name, value->dtype, value->rank, value->dim, host, true,
                          err));
     if (value->index_limit > 0)
-        GX_TRY(gx_check_indices(host, value->index_limit, name, err));
+        GX_TRY(gx_check_indices(host, value->index_limit, value->index_ignored, name, err));
     /* An input that no op reads has no memory. */
     if (to && gx_count(host) > 0) {
         if (on_cpu(exec))

@@ -72,6 +72,7 @@ typedef struct gx_value {
     int64_t fan_in, fan_out; /* set by the resolver from the first gemm that reads it; 0:
                                 by shape, [in, out] */
     int64_t index_limit;     /* I32: values must be in [0, index_limit); 0: any */
+    int64_t index_ignored;   /* I32: one value outside that is allowed too; 0: none */
     int32_t producer;        /* node that writes it first, or -1 */
     int32_t n_readers;       /* nodes that read it, counted by the resolver */
     gx_pos pos;

@@ -258,13 +258,48 @@ enum { GX_CAST_DTYPE };
 /* dropout: out = x / (1 - p) where the mask of (seed, stream, step) keeps it, else 0 */
 enum { GX_DROPOUT_X, GX_DROPOUT_STEP, GX_DROPOUT_OUT };
 enum { GX_DROPOUT_P, GX_DROPOUT_STREAM };
-/* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] (mean) */
+/* What a loss does with its terms; attribute of every loss and of its derivative. */
+typedef enum gx_reduction { GX_REDUCTION_MEAN, GX_REDUCTION_SUM } gx_reduction;
+extern const char *const gx_reduction_names[]; /* "mean", "sum", NULL */
+
+/* layer_norm: out = (x - mean) / sqrt(variance + eps) * weight + bias over the last size;
+ * weight and bias may be absent, each */
+enum { GX_LAYER_NORM_X, GX_LAYER_NORM_WEIGHT, GX_LAYER_NORM_BIAS, GX_LAYER_NORM_OUT };
+/* each output may be absent, not all */
+enum {
+    GX_LAYER_NORM_BWD_X,
+    GX_LAYER_NORM_BWD_WEIGHT,
+    GX_LAYER_NORM_BWD_DY,
+    GX_LAYER_NORM_BWD_DX,
+    GX_LAYER_NORM_BWD_DWEIGHT,
+    GX_LAYER_NORM_BWD_DBIAS
+};
+/* rms_norm: out = x / sqrt(mean of x^2 + eps) * weight; weight may be absent */
+enum { GX_RMS_NORM_X, GX_RMS_NORM_WEIGHT, GX_RMS_NORM_OUT };
+enum {
+    GX_RMS_NORM_BWD_X,
+    GX_RMS_NORM_BWD_WEIGHT,
+    GX_RMS_NORM_BWD_DY,
+    GX_RMS_NORM_BWD_DX,
+    GX_RMS_NORM_BWD_DWEIGHT
+};
+enum { GX_NORM_EPS }; /* of all four; of rms_norm it may be absent */
+/* embedding: out[..., dim] = table[index[...], dim] */
+enum { GX_EMBEDDING_TABLE, GX_EMBEDDING_INDEX, GX_EMBEDDING_OUT };
+/* embedding.bwd: dtable row v = sum of the rows of dy whose index is v */
+enum { GX_EMBEDDING_BWD_DY, GX_EMBEDDING_BWD_INDEX, GX_EMBEDDING_BWD_DTABLE };
+enum { GX_EMBEDDING_BWD_ROWS };
+/* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] */
 enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
 /* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */
 enum { GX_SCE_BWD_LOGITS, GX_SCE_BWD_LABELS, GX_SCE_BWD_DLOGITS };
-/* mse: mean over all elements of (x - target)^2 -> out f32 [] */
+/* of both; ignore_index may be absent */
+enum { GX_SCE_REDUCTION, GX_SCE_IGNORE_INDEX, GX_SCE_LABEL_SMOOTHING };
+/* mse: mean over all elements of (x - target)^2 -> out f32 []; l1 and bce_with_logits
+ * have the same operands, and so have their derivatives */
 enum { GX_MSE_X, GX_MSE_TARGET, GX_MSE_OUT };
 enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
+enum { GX_MSE_REDUCTION }; /* of both */
 /* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
 enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
 /* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where

@@ -222,12 +222,13 @@ static void limit_sources(gx_graph *graph, const gx_node *node)
         return;
     while (gx_arg_kind(node->op, out) != GX_FIELD_OUT)
         out++;
-    const int64_t limit = graph->values[node->arg[out]].index_limit;
+    const gx_value *made = &graph->values[node->arg[out]];
 
-    for (int i = 0; limit > 0 && i < out; i++) {
+    for (int i = 0; made->index_limit > 0 && i < out; i++) {
         /* Of what a gather reads, the first operand is the data. */
         if (node->arg[i] >= 0 && (i == 0 || !gathers))
-            gx_limit_index(&graph->values[node->arg[i]], limit);
+            gx_limit_index_or(&graph->values[node->arg[i]], made->index_limit,
+                              made->index_ignored);
     }
 }
 
