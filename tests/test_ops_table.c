@@ -47,7 +47,8 @@ static void every_row_is_whole(void **state)
             n_args += is_tensor(field);
             n_attrs += !is_tensor(field);
             assert_non_null(field->doc);
-            assert_true((field->kind == GX_FIELD_ENUM) == (field->choices != NULL));
+            assert_true((field->kind == GX_FIELD_ENUM || field->kind == GX_FIELD_WORDS) ==
+                        (field->choices != NULL));
             if (is_tensor(field))
                 assert_null(field->fallback);
         }
