@@ -266,7 +266,9 @@ static void contribute_x(gx_builder *builder, int32_t id, const char *d)
     if (factor) {
         dx = gx_builder_gradient_name(builder, x);
 
-        const gx_field_text fields[] = { { "x", d }, { "factor", factor }, { "out", dx } };
+        const gx_field_text fields[] = { { "x", d },
+                                         { "factor", factor },
+                                         { "out", dx } };
 
         gx_builder_node(builder, "scale",
                         gx_builder_name(builder, node->origin, "bwd.scale"), id, fields,
@@ -385,7 +387,8 @@ static gx_status epilogue_bwd_reference(const gx_call *call, gx_error *err)
     return GX_OK;
 }
 
-/* --- cost: a factor, a bias and a residual count as one operation each, an activation as GX_ACT_LIST says --- */
+/* --- cost: a factor, a bias and a residual count as one operation each, an activation as
+ * GX_ACT_LIST says --- */
 
 static double act_flops(gx_act act)
 {
@@ -402,10 +405,10 @@ static double epilogue_flops(const gx_graph *graph, const gx_node *node)
 {
     const double n = gx_elements(graph, node, GX_EPILOGUE_X);
 
-    return n * (act_flops((gx_act)node->attr[GX_EPILOGUE_ACT].i) +
-                (gx_factor(node, GX_EPILOGUE_SCALE) != 1.0) +
-                (node->arg[GX_EPILOGUE_BIAS] >= 0) +
-                (node->arg[GX_EPILOGUE_RESIDUAL] >= 0));
+    return n *
+           (act_flops((gx_act)node->attr[GX_EPILOGUE_ACT].i) +
+            (gx_factor(node, GX_EPILOGUE_SCALE) != 1.0) +
+            (node->arg[GX_EPILOGUE_BIAS] >= 0) + (node->arg[GX_EPILOGUE_RESIDUAL] >= 0));
 }
 
 static double epilogue_bwd_flops(const gx_graph *graph, const gx_node *node)

@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(1024)
 template <typename T, int N> const void *forward_instance_of(int act, bool more)
 {
     switch (act) {
-#define FORWARD_CASE(act, name, reads, flops) \
-    case GX_ACT_##act:                        \
+#define FORWARD_CASE(act, name, reads, flops)                                \
+    case GX_ACT_##act:                                                       \
         return more ? (const void *)epilogue_more_kernel<T, N, GX_ACT_##act> \
                     : (const void *)epilogue_kernel<T, N, GX_ACT_##act>;
         GX_ACT_LIST(FORWARD_CASE)

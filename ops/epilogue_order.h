@@ -4,11 +4,12 @@
 
 #include "resolve.h"
 
-extern const char *const gx_epilogue_step_names[]; /* by gx_epilogue_step; ends with NULL */
+extern const char
+    *const gx_epilogue_step_names[]; /* by gx_epilogue_step; ends with NULL */
 
 /* What the field `order` says, in every row that has one. */
-#define GX_ORDER_DOC                                                                  \
-    "the steps that are given, in the order in which they are applied; else scale, "  \
+#define GX_ORDER_DOC                                                                 \
+    "the steps that are given, in the order in which they are applied; else scale, " \
     "bias, residual, act"
 
 /* The steps of a node: which it has, and its attribute `order`. */

@@ -93,9 +93,10 @@ static bool infer_batch(const gx_node *node, const gx_value *a, const gx_value *
     for (int i = 0; same && i < a->rank - 2; i++)
         same = a->dim[i] == b->dim[i];
     if (!same && a->rank > 2 && b->rank > 2) {
-        report_two(list, node, a, b,
-                   "the leading dimensions differ, expected the same ones, or none in one "
-                   "of the two");
+        report_two(
+            list, node, a, b,
+            "the leading dimensions differ, expected the same ones, or none in one "
+            "of the two");
         return false;
     }
     shape->rank = wide->rank;
@@ -318,8 +319,8 @@ static void finish_product(const gx_call *call, double *out, int64_t n)
 {
     const double alpha = call->attr[GX_GEMM_ALPHA].r;
     const double beta = gx_call_factor(call, GX_GEMM_BETA);
-    const double *c = gx_has(call, GX_GEMM_C) && beta != 0.0 ? call->arg[GX_GEMM_C].data
-                                                             : NULL;
+    const double *c =
+        gx_has(call, GX_GEMM_C) && beta != 0.0 ? call->arg[GX_GEMM_C].data : NULL;
 
     for (int64_t i = 0; (c || alpha != 1.0) && i < n; i++)
         out[i] = c ? alpha * out[i] + beta * c[i] : alpha * out[i];

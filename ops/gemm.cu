@@ -132,8 +132,7 @@ __device__ __forceinline__ void fetch_of_batch(const panels<MATH, BM, BN> &all,
         batch = at / per_product;
         at %= per_product;
     }
-    all.fetch(at * P::BK, stage,
-              static_cast<const T *>(all.g.a) + batch * more.stride_a,
+    all.fetch(at * P::BK, stage, static_cast<const T *>(all.g.a) + batch * more.stride_a,
               static_cast<const T *>(all.g.b) + batch * more.stride_b);
 }
 
@@ -398,9 +397,9 @@ struct instance {
 template <int MATH> instance find_instance(int shape)
 {
     switch (shape) {
-#define TILE_CASE(i, bm, bn)                              \
-    case i:                                               \
-        return { (const void *)tile_kernel<MATH, bm, bn>, \
+#define TILE_CASE(i, bm, bn)                                   \
+    case i:                                                    \
+        return { (const void *)tile_kernel<MATH, bm, bn>,      \
                  (const void *)tile_more_kernel<MATH, bm, bn>, \
                  (size_t)plan<MATH, bm, bn>::SHARED_BYTES, bm, bn };
         GX_TILE_LIST(TILE_CASE)

@@ -194,8 +194,7 @@ static int bwd_parts(gx_builder *builder, int32_t id, part parts[MAX_PARTS])
     if (dc)
         parts[n++] = c_part(builder, id, of.dy, dc);
     if (db) {
-        parts[n] =
-            (part){ .op = "gemm", .suffix = "weight", .n_fields = PRODUCT_FIELDS };
+        parts[n] = (part){ .op = "gemm", .suffix = "weight", .n_fields = PRODUCT_FIELDS };
         weight_fields(&of, db, parts[n++].fields);
     }
     if (da) {

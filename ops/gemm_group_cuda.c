@@ -68,8 +68,7 @@ const char *gx_gemm_refuses(const gx_group *group)
     const gx_dtype dtype = gemm->arg[GX_GEMM_OUT].dtype;
 
     if (gx_has(gemm, GX_GEMM_BIAS) || gx_has(gemm, GX_GEMM_RESIDUAL) ||
-        gemm->attr[GX_GEMM_SCALE].present ||
-        gx_act_of(gemm, GX_GEMM_ACT) != GX_ACT_NONE)
+        gemm->attr[GX_GEMM_SCALE].present || gx_act_of(gemm, GX_GEMM_ACT) != GX_ACT_NONE)
         return "the epilogue is not an op of its own yet";
     if (!gx_is_float(dtype))
         return "only f32 and bf16";

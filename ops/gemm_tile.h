@@ -54,14 +54,15 @@ typedef struct gx_tile {
  * their own, so that the plain ones keep their registers. */
 typedef struct gx_tile_more {
     int64_t n_batches;
-    int64_t stride_a, stride_b; /* elements from one matrix to the next; 0: all share it */
-    bool sum;                   /* the products are added up, in order: one out */
-    float alpha, beta;          /* product = alpha op(a) op(b) + beta c */
-    const void *c;              /* or NULL */
-    float scale;                /* forward: pre = scale product + bias + residual */
-    const void *residual;       /* or NULL */
-    bool again;                 /* forward: out = last_scale y + last_residual */
-    void *y;                    /* act(pre); NULL: not kept */
+    int64_t stride_a,
+        stride_b;         /* elements from one matrix to the next; 0: all share it */
+    bool sum;             /* the products are added up, in order: one out */
+    float alpha, beta;    /* product = alpha op(a) op(b) + beta c */
+    const void *c;        /* or NULL */
+    float scale;          /* forward: pre = scale product + bias + residual */
+    const void *residual; /* or NULL */
+    bool again;           /* forward: out = last_scale y + last_residual */
+    void *y;              /* act(pre); NULL: not kept */
     float last_scale;
     const void *last_residual; /* or NULL */
 } gx_tile_more;

@@ -91,10 +91,10 @@ static gx_status set_batch(cublasLtMatrixLayout_t layout, int64_t n_batches,
                                                       CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
                                                       &count, sizeof count),
                      err));
-    return GX_CUBLAS(cublasLtMatrixLayoutSetAttribute(
-                         layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                         sizeof stride),
-                     err);
+    return GX_CUBLAS(
+        cublasLtMatrixLayoutSetAttribute(
+            layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+        err);
 }
 
 static gx_status make_layouts(lt_state *state, const gx_lt_product *product,

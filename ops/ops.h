@@ -190,14 +190,7 @@ typedef enum gx_epilogue_step {
 
 /* gemm: out[..,m,n] = alpha op(a)[..,m,k] op(b)[..,k,n] + beta c; epilogue.* expands to
  * gemm + epilogue */
-enum {
-    GX_GEMM_A,
-    GX_GEMM_B,
-    GX_GEMM_C,
-    GX_GEMM_BIAS,
-    GX_GEMM_RESIDUAL,
-    GX_GEMM_OUT
-};
+enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_C, GX_GEMM_BIAS, GX_GEMM_RESIDUAL, GX_GEMM_OUT };
 enum {
     GX_GEMM_TRANS_A,
     GX_GEMM_TRANS_B,

@@ -128,9 +128,10 @@ cublasStatus_t __wrap_cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     return planned != 0 ? (cublasStatus_t)planned : status;
 }
 
-cublasStatus_t __wrap_cublasLtMatrixLayoutSetAttribute(
-    cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
-    const void *value, size_t size)
+cublasStatus_t
+__wrap_cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                        cublasLtMatrixLayoutAttribute_t attribute,
+                                        const void *value, size_t size)
 {
     ENTER_LT(cublasLtMatrixLayoutSetAttribute);
     return __real_cublasLtMatrixLayoutSetAttribute(layout, attribute, value, size);

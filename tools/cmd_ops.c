@@ -9,10 +9,10 @@
 static const char *kind_name(gx_field_kind kind)
 {
     static const char *const names[] = {
-        [GX_FIELD_IN] = "tensor",   [GX_FIELD_INOUT] = "tensor, in place",
-        [GX_FIELD_OUT] = "output",  [GX_FIELD_BOOL] = "true or false",
-        [GX_FIELD_INT] = "integer", [GX_FIELD_REAL] = "number",
-        [GX_FIELD_ENUM] = "one of", [GX_FIELD_INTS] = "integers",
+        [GX_FIELD_IN] = "tensor",    [GX_FIELD_INOUT] = "tensor, in place",
+        [GX_FIELD_OUT] = "output",   [GX_FIELD_BOOL] = "true or false",
+        [GX_FIELD_INT] = "integer",  [GX_FIELD_REAL] = "number",
+        [GX_FIELD_ENUM] = "one of",  [GX_FIELD_INTS] = "integers",
         [GX_FIELD_WORDS] = "list of"
     };
 
