@@ -255,7 +255,7 @@ static bool gemm_expand(gx_builder *builder, int32_t id)
     const gx_epilogue_steps steps = steps_of(node);
     const gx_act act = (gx_act)node->attr[GX_GEMM_ACT].i;
     gx_epilogue_chain chain = gx_epilogue_split(&steps);
-    product_sum sum = { node->attr[GX_GEMM_ALPHA].r, gx_factor(node, GX_GEMM_BETA),
+    product_sum sum = { gx_factor(node, GX_GEMM_ALPHA), gx_factor(node, GX_GEMM_BETA),
                         gx_builder_operand(builder, id, GX_GEMM_C) };
 
     if (chain.n == 0)
@@ -317,7 +317,7 @@ static gx_matrix matrix_at(const gx_tensor *tensor, bool turned, int64_t i)
 /* out = alpha out + beta c; c is not read where its factor is 0. */
 static void finish_product(const gx_call *call, double *out, int64_t n)
 {
-    const double alpha = call->attr[GX_GEMM_ALPHA].r;
+    const double alpha = gx_call_factor(call, GX_GEMM_ALPHA);
     const double beta = gx_call_factor(call, GX_GEMM_BETA);
     const double *c =
         gx_has(call, GX_GEMM_C) && beta != 0.0 ? call->arg[GX_GEMM_C].data : NULL;
@@ -363,7 +363,7 @@ static double gemm_flops(const gx_graph *graph, const gx_node *node)
 
     for (int i = 0; node->attr[GX_GEMM_SUM_BATCH].i && i + 2 < b->rank; i++)
         terms *= (double)b->dim[i];
-    return out * (2.0 * terms + (node->attr[GX_GEMM_ALPHA].r != 1.0) +
+    return out * (2.0 * terms + (gx_factor(node, GX_GEMM_ALPHA) != 1.0) +
                   2.0 * (node->arg[GX_GEMM_C] >= 0));
 }
 

@@ -86,7 +86,7 @@ void gx_gemm_grad(gx_builder *builder, int32_t id)
         .a = gx_builder_operand(builder, id, GX_GEMM_A),
         .b = gx_builder_operand(builder, id, GX_GEMM_B),
         .dy = gx_builder_gradient(builder, node->arg[GX_GEMM_OUT]),
-        .alpha = gx_factor_text(builder, node->attr[GX_GEMM_ALPHA].r),
+        .alpha = gx_factor_text(builder, gx_factor(node, GX_GEMM_ALPHA)),
         .trans_a = node->attr[GX_GEMM_TRANS_A].i,
         .trans_b = node->attr[GX_GEMM_TRANS_B].i,
         .shares_a = is_shared(graph, operand[0], operand[1]),
@@ -181,7 +181,7 @@ static int bwd_parts(gx_builder *builder, int32_t id, part parts[MAX_PARTS])
         .a = gx_builder_operand(builder, id, GX_GEMM_BWD_A),
         .b = gx_builder_operand(builder, id, GX_GEMM_BWD_B),
         .dy = d ? d : gx_builder_operand(builder, id, GX_GEMM_BWD_DY),
-        .alpha = gx_factor_text(builder, node->attr[GX_GEMM_BWD_ALPHA].r *
+        .alpha = gx_factor_text(builder, gx_factor(node, GX_GEMM_BWD_ALPHA) *
                                              gx_factor(node, GX_GEMM_BWD_SCALE)),
         .trans_a = node->attr[GX_GEMM_BWD_TRANS_A].i,
         .trans_b = node->attr[GX_GEMM_BWD_TRANS_B].i,

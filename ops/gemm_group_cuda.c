@@ -49,7 +49,7 @@ gx_product gx_product_of(const gx_call *call)
         .b = b->data,
         .n_batches = batch_of(a->rank > 2 ? a : b),
         .sum = call->attr[GX_GEMM_SUM_BATCH].i != 0,
-        .alpha = call->attr[GX_GEMM_ALPHA].r,
+        .alpha = gx_call_factor(call, GX_GEMM_ALPHA),
         .beta = beta,
         .c = beta != 0.0 ? gx_data(call, GX_GEMM_C) : NULL,
     };
