@@ -86,7 +86,8 @@ typedef struct gx_field_value {
 } gx_field_value;
 
 /* A non-tensor field after checking; BOOL and ENUM use i (ENUM: index into choices), INTS
- * has i integers in `list`, which lives in the graph's arena. */
+ * and WORDS (indexes into choices) have i integers in `list`, which lives in the graph's
+ * arena. */
 typedef struct gx_attr {
     int64_t i;
     double r;

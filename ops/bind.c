@@ -17,6 +17,7 @@ static const char *const kind_text[] = {
     [GX_FIELD_REAL] = "a number",
     [GX_FIELD_ENUM] = "one of its words",
     [GX_FIELD_INTS] = "an integer, or a list of them",
+    [GX_FIELD_WORDS] = "a list of its words",
 };
 
 const char *gx_nearest_value(gx_builder *builder, const char *name)
@@ -336,8 +337,12 @@ static bool check_keys(gx_builder *builder, int32_t id)
                    !gx_is_list_item(node, written->key)) {
             if (gx_list_of(node->op, written->key))
                 gx_report(builder->list, written->key_pos,
-                          "%s is one integer, or a list of up to %d",
-                          gx_list_of(node->op, written->key), GX_MAX_RANK);
+                          "%s is one %s, or a list of up to %d",
+                          gx_list_of(node->op, written->key)->name,
+                          gx_list_of(node->op, written->key)->kind == GX_FIELD_INTS
+                              ? "integer"
+                              : "word",
+                          GX_MAX_RANK);
             else
                 gx_report_no_field(builder, node, written);
             good = false;
@@ -352,7 +357,7 @@ static bool bind_attr(gx_builder *builder, int32_t id, const gx_field *field, in
     gx_attr *attr = &builder->graph->nodes[id].attr[index];
     const gx_pos pos = builder->graph->nodes[id].pos;
 
-    if (field->kind == GX_FIELD_INTS)
+    if (gx_is_list_field(field))
         return gx_read_list(builder, id, field, attr);
     if (written)
         return gx_read_attr(builder, field, written->text, written->pos, attr);

@@ -183,10 +183,29 @@ typedef enum gx_act_reads {
 extern const char *const gx_act_names[]; /* by gx_act, ends with NULL */
 extern const gx_act_reads gx_act_reads_of[GX_N_ACTS];
 
-/* gemm: out[m,n] = op(a)[m,k] op(b)[k,n]; epilogue.* expands to gemm + epilogue */
-enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_BIAS, GX_GEMM_OUT };
-enum { GX_GEMM_TRANS_A, GX_GEMM_TRANS_B, GX_GEMM_ACT };
-/* gemm.bwd: dy' = dy * act'(pre or y); da, db, dbias from it. Always expands. */
+/* What follows a product, in the order that holds unless a model gives another. */
+typedef enum gx_epilogue_step {
+    GX_EPILOGUE_STEP_SCALE,
+    GX_EPILOGUE_STEP_BIAS,
+    GX_EPILOGUE_STEP_RESIDUAL,
+    GX_EPILOGUE_STEP_ACT,
+    GX_N_EPILOGUE_STEPS
+} gx_epilogue_step;
+
+/* gemm: out[..,m,n] = alpha op(a)[..,m,k] op(b)[..,k,n] + beta c; epilogue.* expands to
+ * gemm + epilogue */
+enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_C, GX_GEMM_BIAS, GX_GEMM_RESIDUAL, GX_GEMM_OUT };
+enum {
+    GX_GEMM_TRANS_A,
+    GX_GEMM_TRANS_B,
+    GX_GEMM_ALPHA,
+    GX_GEMM_BETA,
+    GX_GEMM_SUM_BATCH,
+    GX_GEMM_ACT,
+    GX_GEMM_SCALE,
+    GX_GEMM_ORDER
+};
+/* gemm.bwd: d = dy * act'(pre or y); da, db, dc, dbias from it. Always expands. */
 enum {
     GX_GEMM_BWD_A,
     GX_GEMM_BWD_B,
@@ -195,22 +214,40 @@ enum {
     GX_GEMM_BWD_PRE,
     GX_GEMM_BWD_DA,
     GX_GEMM_BWD_DB,
-    GX_GEMM_BWD_DBIAS
+    GX_GEMM_BWD_DC,
+    GX_GEMM_BWD_DBIAS,
+    GX_GEMM_BWD_DRESIDUAL
 };
-enum { GX_GEMM_BWD_TRANS_A, GX_GEMM_BWD_TRANS_B, GX_GEMM_BWD_ACT };
-/* epilogue: pre = x + bias; out = act(pre). pre is an optional second output. */
-enum { GX_EPILOGUE_X, GX_EPILOGUE_BIAS, GX_EPILOGUE_OUT, GX_EPILOGUE_PRE };
-enum { GX_EPILOGUE_ACT };
-/* epilogue.bwd: dx = dy * act'(pre or y), dbias = column sums of dx; dx or dbias may be
- * absent. GX_ACT_LIST says which of y and pre it reads. */
+enum {
+    GX_GEMM_BWD_TRANS_A,
+    GX_GEMM_BWD_TRANS_B,
+    GX_GEMM_BWD_ALPHA,
+    GX_GEMM_BWD_BETA,
+    GX_GEMM_BWD_ACT,
+    GX_GEMM_BWD_SCALE
+};
+/* epilogue: pre = scale x + bias + residual; out = act(pre). pre is an optional second
+ * output. With another order it expands to a chain of such. */
+enum {
+    GX_EPILOGUE_X,
+    GX_EPILOGUE_BIAS,
+    GX_EPILOGUE_RESIDUAL,
+    GX_EPILOGUE_OUT,
+    GX_EPILOGUE_PRE
+};
+enum { GX_EPILOGUE_ACT, GX_EPILOGUE_SCALE, GX_EPILOGUE_ORDER };
+/* epilogue.bwd: d = dy * act'(pre or y), dbias = column sums of d, dx = d; dx or dbias
+ * may be absent. GX_ACT_LIST says which of y and pre it reads. With scale or dresidual it
+ * expands. */
 enum {
     GX_EPILOGUE_BWD_DY,
     GX_EPILOGUE_BWD_Y,
     GX_EPILOGUE_BWD_PRE,
     GX_EPILOGUE_BWD_DX,
-    GX_EPILOGUE_BWD_DBIAS
+    GX_EPILOGUE_BWD_DBIAS,
+    GX_EPILOGUE_BWD_DRESIDUAL
 };
-enum { GX_EPILOGUE_BWD_ACT };
+enum { GX_EPILOGUE_BWD_ACT, GX_EPILOGUE_BWD_SCALE };
 /* add, sub, mul: out = a op b, broadcast as in PyTorch */
 enum { GX_BINARY_A, GX_BINARY_B, GX_BINARY_OUT };
 /* scale: out = factor x */

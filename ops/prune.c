@@ -195,9 +195,10 @@ static void find_fans(gx_graph *graph, const gx_node *node)
         gx_value *b = &graph->values[node->arg[GX_GEMM_B]];
         const bool trans_a = node->attr[GX_GEMM_TRANS_A].i;
         const bool trans_b = node->attr[GX_GEMM_TRANS_B].i;
+        const int64_t *last_a = a->dim + a->rank - 2, *last_b = b->dim + b->rank - 2;
 
-        set_fans(b, b->dim[trans_b], b->dim[!trans_b]);
-        set_fans(a, a->dim[!trans_a], a->dim[trans_a]);
+        set_fans(b, last_b[trans_b], last_b[!trans_b]);
+        set_fans(a, last_a[!trans_a], last_a[trans_a]);
     } else if (strcmp(node->op->name, "epilogue") == 0 &&
                node->arg[GX_EPILOGUE_BIAS] >= 0) {
         const gx_value *x = &graph->values[node->arg[GX_EPILOGUE_X]];
@@ -207,7 +208,8 @@ static void find_fans(gx_graph *graph, const gx_node *node)
             const gx_value *a = &graph->values[maker->arg[GX_GEMM_A]];
 
             set_fans(&graph->values[node->arg[GX_EPILOGUE_BIAS]],
-                     a->dim[!maker->attr[GX_GEMM_TRANS_A].i], x->dim[1]);
+                     a->dim[a->rank - 2 + !maker->attr[GX_GEMM_TRANS_A].i],
+                     x->dim[x->rank - 1]);
         }
     }
 }

@@ -19,6 +19,16 @@ static void put_string(gx_text *text, const char *words)
     gx_text_put(text, "\"");
 }
 
+static void put_choices(gx_text *text, const char *const *choices)
+{
+    gx_text_put(text, "\"enum\": [");
+    for (size_t i = 0; choices[i]; i++) {
+        gx_text_put(text, i > 0 ? ", " : "");
+        put_string(text, choices[i]);
+    }
+    gx_text_put(text, "]");
+}
+
 static void put_type(gx_text *text, const gx_field *field)
 {
     switch (field->kind) {
@@ -35,12 +45,14 @@ static void put_type(gx_text *text, const gx_field *field)
         gx_text_put(text, "\"$ref\": \"#/$defs/integers\"");
         return;
     case GX_FIELD_ENUM:
-        gx_text_put(text, "\"enum\": [");
-        for (size_t i = 0; field->choices[i]; i++) {
-            gx_text_put(text, i > 0 ? ", " : "");
-            put_string(text, field->choices[i]);
-        }
-        gx_text_put(text, "]");
+        put_choices(text, field->choices);
+        return;
+    case GX_FIELD_WORDS:
+        gx_text_put(text, "\"anyOf\": [{");
+        put_choices(text, field->choices);
+        gx_text_put(text, "}, {\"type\": \"array\", \"items\": {");
+        put_choices(text, field->choices);
+        gx_text_put(text, "}}]");
         return;
     default:
         gx_text_put(text, "\"$ref\": \"#/$defs/tensor\"");

@@ -47,7 +47,8 @@ static void every_row_is_whole(void **state)
             n_args += is_tensor(field);
             n_attrs += !is_tensor(field);
             assert_non_null(field->doc);
-            assert_true((field->kind == GX_FIELD_ENUM) == (field->choices != NULL));
+            assert_true((field->kind == GX_FIELD_ENUM || field->kind == GX_FIELD_WORDS) ==
+                        (field->choices != NULL));
             if (is_tensor(field))
                 assert_null(field->fallback);
         }
@@ -95,6 +96,23 @@ static void operand_numbers_are_the_order_of_the_fields(void **state)
         { "epilogue.bwd", "dx", GX_EPILOGUE_BWD_DX },
         { "epilogue.bwd", "dbias", GX_EPILOGUE_BWD_DBIAS },
         { "epilogue.bwd", "act", GX_EPILOGUE_BWD_ACT },
+        { "gemm", "c", GX_GEMM_C },
+        { "gemm", "epilogue.residual", GX_GEMM_RESIDUAL },
+        { "gemm", "alpha", GX_GEMM_ALPHA },
+        { "gemm", "beta", GX_GEMM_BETA },
+        { "gemm", "sum_batch", GX_GEMM_SUM_BATCH },
+        { "gemm", "epilogue.scale", GX_GEMM_SCALE },
+        { "gemm", "epilogue.order", GX_GEMM_ORDER },
+        { "gemm.bwd", "dc", GX_GEMM_BWD_DC },
+        { "gemm.bwd", "dresidual", GX_GEMM_BWD_DRESIDUAL },
+        { "gemm.bwd", "alpha", GX_GEMM_BWD_ALPHA },
+        { "gemm.bwd", "beta", GX_GEMM_BWD_BETA },
+        { "gemm.bwd", "epilogue.scale", GX_GEMM_BWD_SCALE },
+        { "epilogue", "residual", GX_EPILOGUE_RESIDUAL },
+        { "epilogue", "scale", GX_EPILOGUE_SCALE },
+        { "epilogue", "order", GX_EPILOGUE_ORDER },
+        { "epilogue.bwd", "dresidual", GX_EPILOGUE_BWD_DRESIDUAL },
+        { "epilogue.bwd", "scale", GX_EPILOGUE_BWD_SCALE },
         { "add", "a", GX_BINARY_A },
         { "add", "b", GX_BINARY_B },
         { "add", "out", GX_BINARY_OUT },

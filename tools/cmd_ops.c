@@ -9,10 +9,11 @@
 static const char *kind_name(gx_field_kind kind)
 {
     static const char *const names[] = {
-        [GX_FIELD_IN] = "tensor",   [GX_FIELD_INOUT] = "tensor, in place",
-        [GX_FIELD_OUT] = "output",  [GX_FIELD_BOOL] = "true or false",
-        [GX_FIELD_INT] = "integer", [GX_FIELD_REAL] = "number",
-        [GX_FIELD_ENUM] = "one of", [GX_FIELD_INTS] = "integers"
+        [GX_FIELD_IN] = "tensor",    [GX_FIELD_INOUT] = "tensor, in place",
+        [GX_FIELD_OUT] = "output",   [GX_FIELD_BOOL] = "true or false",
+        [GX_FIELD_INT] = "integer",  [GX_FIELD_REAL] = "number",
+        [GX_FIELD_ENUM] = "one of",  [GX_FIELD_INTS] = "integers",
+        [GX_FIELD_WORDS] = "list of"
     };
 
     return names[kind];
@@ -42,7 +43,7 @@ static int name_length(const gx_field *field)
                                         : strlen(field->name));
 }
 
-/* "one of none, relu", "list of tensors, up to 8"; else the kind. */
+/* "one of none, relu", "list of bias, act", "list of tensors, up to 8"; else the kind. */
 static void field_kind(const gx_field *field, char *text, size_t size)
 {
     size_t length = (size_t)snprintf(text, size, "%s", kind_name(field->kind));
@@ -50,7 +51,7 @@ static void field_kind(const gx_field *field, char *text, size_t size)
     if (list_items(field) > 0)
         snprintf(text, size, "list of %ss, up to %d", kind_name(field->kind),
                  list_items(field));
-    if (field->kind != GX_FIELD_ENUM || !field->choices)
+    if (!field->choices)
         return;
     for (const char *const *choice = field->choices; *choice && length < size; choice++)
         length += (size_t)snprintf(text + length, size - length, "%s%s",
