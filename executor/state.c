@@ -293,9 +293,9 @@ static gx_status build(gx_state *state, const gx_graph *const *graphs, size_t n_
     return st;
 }
 
-gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
-                          const gx_state_options *options, gx_state **state,
-                          gx_error *err)
+static gx_status create(const gx_graph *const *graphs, size_t n_graphs,
+                        const gx_state_options *options, bool with_rows, gx_state **state,
+                        gx_error *err)
 {
     const gx_state_options usual = { .device = gx_has_cuda() ? 0 : GX_CPU };
     gx_state *made;
@@ -321,6 +321,8 @@ gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a state");
     else
         st = gx_device_open(options->device, options->stream, &made->device, err);
+    if (st == GX_OK && with_rows)
+        st = gx_host_rows_open(graphs, n_graphs, &made->rows, err);
     if (st == GX_OK)
         st = build(made, graphs, n_graphs, err);
     if (st != GX_OK) {
@@ -329,6 +331,19 @@ gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
     }
     *state = made;
     return GX_OK;
+}
+
+gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
+                          const gx_state_options *options, gx_state **state,
+                          gx_error *err)
+{
+    return create(graphs, n_graphs, options, true, state, err);
+}
+
+gx_status gx_state_create_unfed(const gx_graph *graph, int device, gx_state **state,
+                                gx_error *err)
+{
+    return create(&graph, 1, &(gx_state_options){ .device = device }, false, state, err);
 }
 
 void gx_state_free(gx_state *state)
@@ -347,6 +362,7 @@ void gx_state_free(gx_state *state)
             gx_device_leave(state->device, previous);
         gx_device_close(state->device);
     }
+    gx_host_rows_free(state->rows);
     gx_arena_free(state->arena);
     free(state);
 }
@@ -401,6 +417,41 @@ static gx_status find(const gx_state *state, const char *name, const gx_entry **
                    "no parameter, state or data tensor is named '%s'", name);
 }
 
+static const char *const counters[GX_N_PARTS][2] = {
+    [GX_PART_TRAIN] = { GX_STATE_SAMPLE, GX_STATE_EPOCH },
+    [GX_PART_HELD] = { GX_EVAL_SAMPLE, GX_EVAL_EPOCH },
+};
+
+static void forget_position(gx_state *state, const char *written)
+{
+    for (int part = 0; part < GX_N_PARTS; part++)
+        for (int i = 0; i < 2; i++)
+            if (strcmp(counters[part][i], written) == 0)
+                state->at[part].known = false;
+}
+
+gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err)
+{
+    gx_position *at = &state->at[part];
+    int32_t *const to[2] = { &at->sample, &at->epoch };
+
+    if (at->known)
+        return GX_OK;
+    for (int i = 0; i < 2; i++) {
+        const gx_entry *entry = gx_state_find(state, counters[part][i]);
+
+        if (!entry)
+            return GX_FAIL(err, GX_ERR_STATE, "the state has no '%s'", counters[part][i]);
+        GX_TRY(gx_device_get(state->device, to[i], GX_I32, entry->data, entry->dtype, 1,
+                             err));
+        if (*to[i] < 0)
+            return GX_FAIL(err, GX_ERR_DATA, "%s is %d: expected 0 or more",
+                           counters[part][i], (int)*to[i]);
+    }
+    at->known = true;
+    return GX_OK;
+}
+
 gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
                          gx_error *err)
 {
@@ -415,6 +466,7 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
     if (entry->index_limit > 0)
         GX_TRY(gx_check_indices(host, entry->index_limit, name, err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
+    forget_position(state, name);
     st = gx_device_put(state->device, entry->data, entry->dtype, host->data, host->dtype,
                        gx_entry_count(entry), state->exact, err);
     gx_device_leave(state->device, previous);
@@ -456,6 +508,7 @@ gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
         *made = (gx_snapshot){ .device = state->device,
                                .state = state,
                                .bytes = state->block_bytes };
+        memcpy(made->at, state->at, sizeof made->at);
         st = gx_device_alloc(state->device, made->bytes, &made->copy, err);
     }
     if (st == GX_OK)
@@ -480,6 +533,9 @@ gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot, gx_erro
     st =
         gx_device_copy(state->device, state->block, snapshot->copy, snapshot->bytes, err);
     gx_device_leave(state->device, previous);
+    memcpy(state->at, snapshot->at, sizeof state->at);
+    for (int part = 0; part < GX_N_PARTS; part++)
+        state->at[part].known &= st == GX_OK;
     return st;
 }
 

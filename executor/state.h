@@ -3,6 +3,7 @@
 #define GX_STATE_H
 
 #include "device.h"
+#include "host_rows.h"
 
 typedef struct gx_entry {
     const char *name;
@@ -26,6 +27,8 @@ struct gx_state {
     void *data_block;
     size_t data_bytes;
     gx_arena *arena; /* names */
+    gx_host_rows *rows;              /* of data that stream; NULL: none do */
+    gx_position at[GX_N_PARTS];      /* where streaming programs stand */
 };
 
 struct gx_snapshot {
@@ -33,7 +36,17 @@ struct gx_snapshot {
     const gx_state *state;
     void *copy;
     size_t bytes;
+    gx_position at[GX_N_PARTS];
 };
+
+/* gx_state_create, for timing a plan: data that stream stay in their files, so that its
+ * programs cannot be fed. */
+gx_status gx_state_create_unfed(const gx_graph *graph, int device, gx_state **state,
+                                gx_error *err) GX_MUST_CHECK;
+
+/* Where programs of a part stand, read from the device where it is not known: that
+ * waits. */
+gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err) GX_MUST_CHECK;
 
 const gx_entry *gx_state_find(const gx_state *state, const char *name);
 
@@ -52,6 +65,26 @@ static inline int64_t gx_entry_count(const gx_entry *entry)
  * model: shapes must be the graph's, labels must be in range. */
 gx_status gx_state_fill_data(gx_state *state, const gx_graph *graph,
                              const gx_entry *entry, gx_error *err) GX_MUST_CHECK;
+
+/* The rows of part 0 (training) or 1 (held out), ascending; `n` are expected. */
+gx_status gx_list_rows(const gx_data_spec *data, int part, int64_t n, int32_t *rows,
+                       gx_error *err) GX_MUST_CHECK;
+
+static inline bool gx_is_unscaled(double scale, double shift)
+{
+    return !(scale < 1 || scale > 1 || shift < 0 || shift > 0);
+}
+
+/* A value of a file as the model has it; -0 stays what it is where nothing is scaled. */
+static inline double gx_scaled(double value, double scale, double shift)
+{
+    return gx_is_unscaled(scale, shift) ? value : value * scale + shift;
+}
+
+/* A number of an i32 column, scaled: an integer, and in [0, limit) where there is a
+ * limit. */
+gx_status gx_check_label(double value, int64_t limit, const char *path, int64_t row,
+                         gx_error *err) GX_MUST_CHECK;
 
 /* Each of n numbers must be an integer in [0, limit). `row_size` elements make a row; the
  * message starts with `where`. */

@@ -14,7 +14,8 @@ const char *const gx_keys_model[] = { "gexec",   "name",     "dims",      "preci
 const char *const gx_keys_expanded[] = { "gexec",     "expanded", "name",   "dims",
                                          "precision", "rate",     "data",   "tensors",
                                          "ops",       "outputs",  "logged", NULL };
-const char *const gx_keys_data[] = { "split", "shuffle", "epochs", "drop_last", NULL };
+const char *const gx_keys_data[] = { "split",     "shuffle", "epochs",
+                                     "drop_last", "stream",  NULL };
 const char *const gx_keys_column[] = { "file", "scale", "shift", NULL };
 const char *const gx_keys_input[] = { "shape", "dtype", "init", "from", NULL };
 const char *const gx_keys_param[] = {

@@ -49,6 +49,8 @@ extern const char *const gx_sce_bwd_samples[];
 extern const char *const gx_mse_samples[];
 extern const char *const gx_mse_bwd_samples[];
 extern const char *const gx_accuracy_samples[];
+extern const char *const gx_topk_samples[];
+extern const char *const gx_perplexity_samples[];
 extern const char *const gx_sgd_samples[];
 extern const char *const gx_momentum_samples[];
 extern const char *const gx_nesterov_samples[];
