@@ -33,14 +33,13 @@ static gx_status check_free(gx_exec *exec, gx_error *err)
     GX_TRY(gx_device_free_bytes(exec->device, &free_bytes, &total_bytes, err));
     if (needed <= free_bytes)
         return GX_OK;
-    return GX_FAIL(
-        err, cpu ? GX_ERR_MEMORY : GX_ERR_DEVICE_MEMORY,
-        "one step needs %zu bytes for its tensors and %zu for %s, together "
-        "%.2f GiB; %zu bytes (%.2f GiB) of %.2f GiB are free on %s",
-        plan->arena_bytes, needed - plan->arena_bytes,
-        exec->feed ? "workspaces and batches that stream" : "workspaces", (double)needed / (1 << 30),
-        free_bytes, (double)free_bytes / (1 << 30), (double)total_bytes / (1 << 30),
-        cpu ? "the host" : "the device");
+    return GX_FAIL(err, cpu ? GX_ERR_MEMORY : GX_ERR_DEVICE_MEMORY,
+                   "one step needs %zu bytes for its tensors and %zu for %s, together "
+                   "%.2f GiB; %zu bytes (%.2f GiB) of %.2f GiB are free on %s",
+                   plan->arena_bytes, needed - plan->arena_bytes,
+                   exec->feed ? "workspaces and batches that stream" : "workspaces",
+                   (double)needed / (1 << 30), free_bytes, (double)free_bytes / (1 << 30),
+                   (double)total_bytes / (1 << 30), cpu ? "the host" : "the device");
 }
 
 static gx_status allocate(gx_exec *exec, gx_error *err)

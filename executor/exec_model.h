@@ -84,9 +84,9 @@ struct gx_exec {
     size_t n_missing;
     void *fork_event, *join_event; /* lane 1 starts and ends with lane 0 */
     gx_feed *feed;                 /* of data that stream; NULL: nothing does */
-    void *graph[GX_FEED_SLOTS];      /* cudaGraph_t or NULL, one a slot; without slots one */
+    void *graph[GX_FEED_SLOTS]; /* cudaGraph_t or NULL, one a slot; without slots one */
     void *graph_exec[GX_FEED_SLOTS]; /* cudaGraphExec_t or NULL */
-    void *time_begin, *time_end;   /* events for timing only, never used in a capture */
+    void *time_begin, *time_end;     /* events for timing only, never used in a capture */
     gx_staging staging[GX_N_STAGING];
     int next_staging;
     gx_fetch *fetches;

@@ -73,8 +73,8 @@ static gx_status describe(gx_exec *exec, gx_error *err)
 
     GX_TRY(read_walk(exec, &feed->walk, err));
     feed->columns = gx_arena_alloc(exec->memory, data->n_columns * sizeof *feed->columns);
-    feed->picked = gx_arena_alloc(exec->memory, (size_t)(feed->walk.batch + 1) *
-                                                    sizeof *feed->picked);
+    feed->picked = gx_arena_alloc(exec->memory,
+                                  (size_t)(feed->walk.batch + 1) * sizeof *feed->picked);
     if (!feed->columns || !feed->picked)
         return GX_FAIL(err, GX_ERR_MEMORY, "no memory for a program");
     for (size_t i = 0; i < data->n_columns; i++)

@@ -22,21 +22,21 @@ enum {
 };
 
 typedef struct gx_feed_column {
-    int32_t id;        /* of the input */
+    int32_t id; /* of the input */
     const gx_host_column *rows;
-    size_t offset;     /* in a batch */
-    void ***operand;   /* every place that holds the input's address */
+    size_t offset;   /* in a batch */
+    void ***operand; /* every place that holds the input's address */
     size_t n_operands;
 } gx_feed_column;
 
 typedef struct gx_feed_slot {
-    char *host;      /* pinned; the CPU has none */
+    char *host; /* pinned; the CPU has none */
     char *device;
-    void *copied;    /* event: behind the copy */
-    bool copying;    /* the pinned memory may still be read */
-    gx_position at;  /* of the first batch that it holds; not known: it is used up */
-    int64_t n;       /* batches that it holds */
-    int reader;      /* mark of the last launch that read it; -1: none did */
+    void *copied;   /* event: behind the copy */
+    bool copying;   /* the pinned memory may still be read */
+    gx_position at; /* of the first batch that it holds; not known: it is used up */
+    int64_t n;      /* batches that it holds */
+    int reader;     /* mark of the last launch that read it; -1: none did */
 } gx_feed_slot;
 
 /* Of one launch; `start` only of the first of a run. */
@@ -51,15 +51,15 @@ struct gx_feed {
     gx_feed_column *columns;
     size_t n_columns;
     size_t batch_bytes;
-    int n_slots, next;         /* the slot of the next launch */
-    int at_slot, at_batch;     /* where the inputs are */
+    int n_slots, next;     /* the slot of the next launch */
+    int at_slot, at_batch; /* where the inputs are */
     gx_feed_slot slot[GX_FEED_SLOTS];
     int32_t *picked;
-    bool active;       /* a run is under way that feeds; not in priming and measuring */
-    void *stream;      /* the copy lane */
+    bool active;  /* a run is under way that feeds; not in priming and measuring */
+    void *stream; /* the copy lane */
     gx_feed_mark mark[GX_FEED_MARKS];
     int next_mark;
-    bool in_run;       /* a launch of this run came before */
+    bool in_run; /* a launch of this run came before */
 };
 
 /* feed.c */

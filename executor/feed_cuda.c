@@ -89,9 +89,9 @@ static gx_status collect(gx_exec *exec, int i, gx_error *err)
     if (!mark->pending)
         return GX_OK;
     mark->pending = false;
-    GX_TRY(GX_CUDA(cudaEventElapsedTime(&ms, mark->first ? mark->start : before->done,
-                                        mark->ready),
-                   err));
+    GX_TRY(GX_CUDA(
+        cudaEventElapsedTime(&ms, mark->first ? mark->start : before->done, mark->ready),
+        err));
     exec->stats.data_wait_s += 1e-3 * (double)ms;
     exec->stats.data_steps += mark->n_steps;
     return GX_OK;

@@ -35,8 +35,8 @@ static gx_status check_chunk(const gx_host_column *column, int64_t first, int64_
 
     gx_npy_rows_get(&column->rows, first, n, chunk);
     for (int64_t i = 0; i < n; i++) {
-        if (column->rows.head.type != 'f' && !(fabs(chunk[i]) <= 2147483648.0 &&
-                                               chunk[i] < 2147483648.0))
+        if (column->rows.head.type != 'f' &&
+            !(fabs(chunk[i]) <= 2147483648.0 && chunk[i] < 2147483648.0))
             return GX_FAIL(err, GX_ERR_DATA,
                            "%s: element %lld is %.0f, which does not fit into 32 bits",
                            column->path, (long long)(first + i), chunk[i]);
@@ -260,9 +260,9 @@ static gx_status gather_row(const gx_host_rows *rows, const gx_host_column *colu
         if (as_doubles)
             values[i] = gx_round_to(column->dtype, values[i]);
     }
-    return as_doubles ? GX_OK
-                      : gx_device_convert(to, column->dtype, values, GX_F64,
-                                          column->width, err);
+    return as_doubles
+               ? GX_OK
+               : gx_device_convert(to, column->dtype, values, GX_F64, column->width, err);
 }
 
 gx_status gx_host_rows_gather(const gx_host_rows *rows, const gx_host_column *column,

@@ -130,8 +130,7 @@ static gx_status add_up(gx_plan *plan, gx_error *err)
                           : &plan->naive_bytes;
 
         bytes = (bytes + GX_ALIGNMENT - 1) / GX_ALIGNMENT * GX_ALIGNMENT;
-        if (!plan->slots[i].elided &&
-            !is_streamed(plan->graph, &plan->graph->values[i]))
+        if (!plan->slots[i].elided && !is_streamed(plan->graph, &plan->graph->values[i]))
             too_large |= __builtin_add_overflow(*sum, bytes, sum);
     }
     if (too_large || plan->naive_bytes > (size_t)INT64_MAX)

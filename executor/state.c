@@ -492,6 +492,15 @@ gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host, gx_e
 
 /* --- snapshots --- */
 
+/* So that what is restored is known, and nobody waits then. */
+static gx_status locate_all(gx_state *state, gx_error *err)
+{
+    for (int part = 0; state->rows && part < GX_N_PARTS; part++)
+        if (gx_state_find(state, counters[part][0]))
+            GX_TRY(gx_state_locate(state, (gx_part)part, err));
+    return GX_OK;
+}
+
 gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
 {
     gx_snapshot *made;
@@ -502,9 +511,10 @@ gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
     *snapshot = NULL;
     GX_TRY(gx_device_enter(state->device, &previous, err));
     made = calloc(1, sizeof *made);
-    if (!made) {
+    st = locate_all(state, err);
+    if (st == GX_OK && !made) {
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a snapshot");
-    } else {
+    } else if (st == GX_OK) {
         *made = (gx_snapshot){ .device = state->device,
                                .state = state,
                                .bytes = state->block_bytes };

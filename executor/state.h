@@ -26,9 +26,9 @@ struct gx_state {
     size_t block_bytes;
     void *data_block;
     size_t data_bytes;
-    gx_arena *arena; /* names */
-    gx_host_rows *rows;              /* of data that stream; NULL: none do */
-    gx_position at[GX_N_PARTS];      /* where streaming programs stand */
+    gx_arena *arena;            /* names */
+    gx_host_rows *rows;         /* of data that stream; NULL: none do */
+    gx_position at[GX_N_PARTS]; /* where streaming programs stand */
 };
 
 struct gx_snapshot {

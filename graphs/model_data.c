@@ -323,7 +323,8 @@ static void apply_streaming(gx_reader *r, const gx_doc *doc)
     if (asked == GX_STREAM_AS_WRITTEN || (asked == GX_STREAM_ON) == data->streams)
         return;
     if (r->graph->expanded)
-        gx_report(r->list, doc->pos, "an expanded model is written out to %s: expand "
+        gx_report(r->list, doc->pos,
+                  "an expanded model is written out to %s: expand "
                   "the model that it was made of again",
                   data->streams ? "stream its data" : "gather its data on the device");
     else
@@ -335,8 +336,8 @@ static void read_streaming(gx_reader *r, const gx_doc *doc)
     gx_data_spec *data = &r->graph->data;
     const gx_doc *stream = gx_doc_get(doc, "stream");
 
-    data->stream_auto = !stream || (stream->kind == GX_DOC_SCALAR &&
-                                    strcmp(stream->text, "auto") == 0);
+    data->stream_auto =
+        !stream || (stream->kind == GX_DOC_SCALAR && strcmp(stream->text, "auto") == 0);
     if (data->stream_auto)
         return;
     if (stream->kind == GX_DOC_SCALAR && gx_read_bool(stream->text, &data->streams))

@@ -82,15 +82,15 @@ gx_dtype gx_npy_rows_dtype(const gx_npy_rows *rows)
 }
 
 /* By memcpy, since nothing says that a file's data are aligned. */
-#define READER(name, type, convert)                                             \
-    static void name(const unsigned char *from, int64_t n, double *out)         \
-    {                                                                           \
-        for (int64_t i = 0; i < n; i++) {                                       \
-            type value;                                                         \
-                                                                                \
-            memcpy(&value, from + i * (int64_t)sizeof value, sizeof value);     \
-            out[i] = (double)convert(value);                                    \
-        }                                                                       \
+#define READER(name, type, convert)                                         \
+    static void name(const unsigned char *from, int64_t n, double *out)     \
+    {                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            type value;                                                     \
+                                                                            \
+            memcpy(&value, from + i * (int64_t)sizeof value, sizeof value); \
+            out[i] = (double)convert(value);                                \
+        }                                                                   \
     }
 
 READER(read_f2, uint16_t, gx_float_from_half)

@@ -79,7 +79,6 @@ static void perplexity_infer(const gx_graph *graph, const gx_node *node, gx_valu
         gx_set_shape(value[GX_PERPLEXITY_OUT], GX_F32, 0, NULL);
 }
 
-
 /* A NaN is never the largest: a row of NaNs has no answer, and so a wrong one. */
 static int64_t first_largest(const double *x, int64_t n)
 {
@@ -177,8 +176,9 @@ const gx_op gx_metric_ops[] = {
     },
     {
         .name = "topk",
-        .summary = "share of rows whose label is among the k largest logits (of equals the "
-                   "first ones)",
+        .summary =
+            "share of rows whose label is among the k largest logits (of equals the "
+            "first ones)",
         .formula = "out = mean over rows of [label is among the k largest of logits]",
         .fields = topk_fields,
         .phase = GX_PHASE_FORWARD,

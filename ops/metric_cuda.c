@@ -96,8 +96,8 @@ static const char *const accuracy[] = { "accuracy", NULL };
 static const char *const topk[] = { "topk", NULL };
 static const char *const perplexity[] = { "perplexity", NULL };
 
-#define ROWS(ops)                                                           \
-    .name = "kernel", .pattern = ops, .strict = true, .refuses = refuses,   \
+#define ROWS(ops)                                                         \
+    .name = "kernel", .pattern = ops, .strict = true, .refuses = refuses, \
     .prepare = prepare, .launch = launch
 
 const gx_alternative gx_metric_alternatives[] = {

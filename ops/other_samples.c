@@ -40,20 +40,17 @@ const char *const gx_accuracy_samples[] = { ALL_CLASSES("accuracy", "out"), NULL
                             ", out: z}\noutputs: [z]\n")
 #define COARSE "{integers: [0, 4]}"
 
-const char *const gx_topk_samples[] = { TOPK("1", "1", "1", "normal"),
-                                        TOPK("1", "2", "2", "normal"),
-                                        TOPK("7", "3", "2", "normal"),
-                                        TOPK("64", "10", "5", "normal"),
-                                        TOPK("64", "10", "1", "normal"),
-                                        TOPK("64", "10", "3", COARSE),
-                                        TOPK("5", "1000", "100", "normal"),
-                                        TOPK("300", "33", "4", COARSE),
-                                        TOPK("1025", "2", "1", "normal"),
-                                        NULL };
+const char *const gx_topk_samples[] = {
+    TOPK("1", "1", "1", "normal"),      TOPK("1", "2", "2", "normal"),
+    TOPK("7", "3", "2", "normal"),      TOPK("64", "10", "5", "normal"),
+    TOPK("64", "10", "1", "normal"),    TOPK("64", "10", "3", COARSE),
+    TOPK("5", "1000", "100", "normal"), TOPK("300", "33", "4", COARSE),
+    TOPK("1025", "2", "1", "normal"),   NULL
+};
 
-#define PERPLEXITY(init)                                                   \
-    GX_SAMPLE("  l: {shape: [], dtype: f32, init: " init "}\n",            \
-              GX_SAMPLE_OPS "  - {op: perplexity, name: r, loss: l}\n"     \
+#define PERPLEXITY(init)                                               \
+    GX_SAMPLE("  l: {shape: [], dtype: f32, init: " init "}\n",        \
+              GX_SAMPLE_OPS "  - {op: perplexity, name: r, loss: l}\n" \
                             "outputs: [r]\n")
 
 const char *const gx_perplexity_samples[] = {

@@ -69,8 +69,7 @@ static work *runnable(const fake_stream *stream)
 
         if (what->done || what->stream != stream)
             continue;
-        return what->kind == WAIT && what->awaited >= 0 &&
-                       !order.list[what->awaited].done
+        return what->kind == WAIT && what->awaited >= 0 && !order.list[what->awaited].done
                    ? NULL
                    : what;
     }

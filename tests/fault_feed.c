@@ -94,9 +94,8 @@ static void read_batches(float (*x)[BATCH * TEST_WIDTH])
     gx_exec *exec;
     gx_error err;
 
-    assert_ok(
-        gx_plan_create(graph, &(gx_plan_options){ .device = GX_CPU }, &plan, &err),
-        &err);
+    assert_ok(gx_plan_create(graph, &(gx_plan_options){ .device = GX_CPU }, &plan, &err),
+              &err);
     assert_ok(gx_state_create((const gx_graph *const *)&graph, 1, &options, &state, &err),
               &err);
     assert_ok(gx_exec_create(plan, state, NULL, &exec, &err), &err);
@@ -132,10 +131,9 @@ static void run_in_some_order(path_program *program, uint64_t seed, int k,
     while (step + 4 * k < MOST_STEPS) {
         const bool graph = test_random_int(&random, 0, 1);
         const int n = (int)test_random_int(&random, 1, 3) * (graph ? k : 1);
-        gx_tensor host = { .dtype = GX_F32,
-                           .rank = 2,
-                           .dim = { BATCH, 3 },
-                           .data = found[n_found] };
+        gx_tensor host = {
+            .dtype = GX_F32, .rank = 2, .dim = { BATCH, 3 }, .data = found[n_found]
+        };
 
         assert_ok(gx_exec_run(exec, graph ? GX_MODE_GRAPH : GX_MODE_EAGER, n, &err),
                   &err);

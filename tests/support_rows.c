@@ -30,11 +30,12 @@ void test_rows_write(void)
                                       .rank = 2,
                                       .dim = { TEST_ROWS, TEST_WIDTH },
                                       .data = x });
-    write_file("y.npy", &(gx_tensor){
-                            .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = y });
-    write_file("split.npy",
-               &(gx_tensor){
-                   .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = split });
+    write_file(
+        "y.npy",
+        &(gx_tensor){ .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = y });
+    write_file(
+        "split.npy",
+        &(gx_tensor){ .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = split });
 }
 
 gx_graph *test_rows_load(gx_kind kind, gx_streaming stream, int64_t batch_rows,

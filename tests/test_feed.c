@@ -146,8 +146,8 @@ static void scaled_columns_are_scaled(void **state)
         int32_t z[2][5];
 
         for (int k = 0; k < 2; k++) {
-            const gx_load_options options = { .stream = k ? GX_STREAM_ON
-                                                          : GX_STREAM_OFF };
+            const gx_load_options options = { .stream =
+                                                  k ? GX_STREAM_ON : GX_STREAM_OFF };
             char model[1000];
             gx_graph *graph;
             gx_plan *plan;
@@ -395,9 +395,7 @@ static void what_streaming_costs_is_counted(void **state)
 static void labels_are_checked_when_the_files_are_opened(void **state)
 {
     int32_t y[TEST_ROWS] = { 0 };
-    const gx_tensor bad = {
-        .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = y
-    };
+    const gx_tensor bad = { .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = y };
     const gx_state_options options = { .device = GX_CPU };
     gx_graph *graph;
     gx_state *made;

@@ -1,4 +1,5 @@
-/* Rows of .npy files read where they lie: every type, both orders, from any element on. */
+/* Rows of .npy files read where they lie: every type, both orders, from any element on.
+ */
 #include "npy_rows.h"
 
 #include <math.h>
@@ -17,9 +18,9 @@ static char *write_file(const char *name, const char *descr, bool fortran,
     char *all = malloc(sizeof dict + 10 + length);
     char *path;
 
-    const int n = snprintf(
-        dict, sizeof dict, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }%*s\n",
-        descr, fortran ? "True" : "False", shape, pad, "");
+    const int n = snprintf(dict, sizeof dict,
+                           "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }%*s\n",
+                           descr, fortran ? "True" : "False", shape, pad, "");
 
     assert_non_null(all);
     memcpy(all, "\x93NUMPY\x01\x00", 8);
@@ -91,16 +92,15 @@ static void every_type_is_read_as_it_is_read_whole(void **state)
             for (int pad = 0; pad < 4; pad++) {
                 for (size_t i = 0; i < sizeof bytes; i++)
                     bytes[i] = (unsigned char)test_random_bits(&random);
-                for (size_t i = 0; types[t].width == 8 && types[t].descr[1] == 'i' &&
-                                   i < sizeof bytes;
+                for (size_t i = 0;
+                     types[t].width == 8 && types[t].descr[1] == 'i' && i < sizeof bytes;
                      i += 8) {
                     const int64_t small = (int32_t)test_random_bits(&random);
 
                     memcpy(bytes + i, &small, sizeof small);
                 }
-                for (size_t i = types[t].width - 1; types[t].descr[1] == 'f' &&
-                                                    i < sizeof bytes;
-                     i += types[t].width)
+                for (size_t i = types[t].width - 1;
+                     types[t].descr[1] == 'f' && i < sizeof bytes; i += types[t].width)
                     bytes[i] &= 0xbf; /* no infinity, and so no NaN */
                 char *path = write_file("rows.npy", types[t].descr, fortran, "(13, 7)",
                                         pad, bytes, 13 * 7 * types[t].width);
@@ -117,8 +117,8 @@ static void the_type_is_named_where_elements_need_no_conversion(void **state)
     static const struct {
         const char *descr;
         gx_dtype dtype;
-    } types[] = { { "<f2", GX_N_DTYPES }, { "<f4", GX_F32 },      { "<f8", GX_F64 },
-                  { "|i1", GX_N_DTYPES }, { "<i4", GX_I32 },      { "<i8", GX_N_DTYPES },
+    } types[] = { { "<f2", GX_N_DTYPES }, { "<f4", GX_F32 }, { "<f8", GX_F64 },
+                  { "|i1", GX_N_DTYPES }, { "<i4", GX_I32 }, { "<i8", GX_N_DTYPES },
                   { "|u1", GX_N_DTYPES } };
     static const unsigned char zeros[4 * 8];
     gx_error err = { 0 };

@@ -288,7 +288,8 @@ void gx_plan_print_layout(const gx_session *session, FILE *out)
         if (slot.offset >= 0)
             gx_text_table_cell(table, "%lld", (long long)slot.offset);
         else
-            gx_text_table_cell(table, "%s", slot.elided ? "elided"
+            gx_text_table_cell(table, "%s",
+                               slot.elided                    ? "elided"
                                : gx_graph_value(graph, i).fed ? "streams"
                                                               : "persistent");
         gx_text_table_cell(table, "%zu", slot.bytes);

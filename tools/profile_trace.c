@@ -68,7 +68,8 @@ static gx_status spawn(const gx_profile *profile, const gx_profile_pass *pass,
     const gx_session *const session = &profile->timing.session;
     const gx_args *const args = session->args;
     /* The copy of a batch that streams is one more. */
-    const int64_t launches = profile->timing.way[GX_WAY_EAGER].launches + session->streams;
+    const int64_t launches =
+        profile->timing.way[GX_WAY_EAGER].launches + session->streams;
     char word[] = GX_TRACED_PASS;
     char stream[] = "--stream";
     char mode[16];

@@ -112,19 +112,18 @@ static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t row
     for (size_t i = 0; i < args->outs.n && kind == GX_TRAIN; i++)
         if (args->outs.items[i].name)
             keep[n_keep++] = args->outs.items[i].name;
-    st =
-        gx_graph_load(args->names[0],
-                      &(gx_load_options){ .kind = kind,
-                                          .sets = sets,
-                                          .n_sets = n_sets,
-                                          .keep = keep,
-                                          .n_keep = n_keep,
-                                          .keep_gradients = session->needs.keep_gradients,
-                                          .batch_rows = rows,
-                                          .stream = session->streams
-                                                        ? GX_STREAM_ON
-                                                        : GX_STREAM_AS_WRITTEN },
-                      graph, diagnostics, err);
+    st = gx_graph_load(
+        args->names[0],
+        &(gx_load_options){ .kind = kind,
+                            .sets = sets,
+                            .n_sets = n_sets,
+                            .keep = keep,
+                            .n_keep = n_keep,
+                            .keep_gradients = session->needs.keep_gradients,
+                            .batch_rows = rows,
+                            .stream =
+                                session->streams ? GX_STREAM_ON : GX_STREAM_AS_WRITTEN },
+        graph, diagnostics, err);
     if (st != GX_OK && loud && !session->needs.quiet &&
         gx_diagnostics_count(diagnostics) > 0) {
         char *text = gx_diagnostics_text(diagnostics);
@@ -265,12 +264,13 @@ static gx_status choose_streaming(gx_session *session, gx_error *err)
     if (session->args->stream && session->data.n_train == 0)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "--stream: the model has no data");
     if (session->data.n_train > 0 && session->data.stream_auto && !session->streams)
-        GX_TRY(gx_data_fits(session->graph[GX_PROGRAM_TRAIN], session->device, &fits,
-                            err));
+        GX_TRY(
+            gx_data_fits(session->graph[GX_PROGRAM_TRAIN], session->device, &fits, err));
     if (!fits) {
         session->streams = true;
         GX_TRY(load_train(session, err));
-        gx_say(session->args, "the data set does not fit on %s beside the model: it "
+        gx_say(session->args,
+               "the data set does not fit on %s beside the model: it "
                "streams from host memory",
                session->device == GX_CPU ? "the host" : "the device");
     }

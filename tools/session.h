@@ -40,7 +40,7 @@ typedef struct gx_session {
     gx_exec *exec[GX_N_PROGRAMS][2]; /* with one step a launch, and with several */
     gx_state *state;
     gx_data_info data;
-    bool streams; /* the data stream */
+    bool streams;      /* the data stream */
     gx_tensor *inputs; /* of args->inputs */
     double state_s;    /* seconds that making the state took; < 0: not made */
 } gx_session;

@@ -117,9 +117,9 @@ static void note_figures(trainer *t, const char *title, const gx_evaluation *fig
     char line[400];
     size_t length = 0;
 
-    length += (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: %s",
-                               (long long)figures->epoch, (long long)figures->step,
-                               title);
+    length +=
+        (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: %s",
+                         (long long)figures->epoch, (long long)figures->step, title);
     for (size_t c = 0; c < n_columns && length < sizeof line - 1; c++)
         length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g",
                                    names[c], figures->value[c]);
@@ -133,8 +133,7 @@ static gx_status end_epoch(trainer *t, gx_error *err)
     gx_evaluation *mean;
 
     if (!t->partial && t->epoch.rows > 0 && history->n_columns > 0) {
-        GX_TRY(
-            append(&history->means, &history->n_means, t, t->epoch.rows, &mean, err));
+        GX_TRY(append(&history->means, &history->n_means, t, t->epoch.rows, &mean, err));
         figure_means(&t->epoch, t->session->graph[GX_PROGRAM_TRAIN], history->n_columns,
                      mean->value);
         note_figures(t, "mean of the epoch", mean, history->n_columns, history->names);

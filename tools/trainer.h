@@ -24,7 +24,7 @@ typedef struct gx_history {
     size_t n_evaluations;
     gx_evaluation *means; /* of epochs that were gone through from their first row on */
     size_t n_means;
-    double data_wait_s;   /* of the training steps; < 0: the data do not stream */
+    double data_wait_s; /* of the training steps; < 0: the data do not stream */
     int64_t data_steps;
     int64_t steps, epochs;     /* that were done */
     int64_t n_steps, n_epochs; /* that were asked for; epochs 0: none */
@@ -38,7 +38,8 @@ typedef struct gx_history {
 /* Steps through the model as its data and the flags say, until done, interrupted or
  * failed; `history` is filled as far as it went. Free it in any case. */
 gx_status gx_train(gx_session *session, gx_history *history, gx_error *err) GX_MUST_CHECK;
-/* Seconds that a training step waited for its batch; < 0: nothing streams, or none ran. */
+/* Seconds that a training step waited for its batch; < 0: nothing streams, or none ran.
+ */
 double gx_history_wait(const gx_history *history);
 void gx_history_free(gx_history *history);
 
