@@ -44,10 +44,6 @@ struct gx_snapshot {
 gx_status gx_state_create_unfed(const gx_graph *graph, int device, gx_state **state,
                                 gx_error *err) GX_MUST_CHECK;
 
-/* Where programs of a part stand, read from the device where it is not known: that
- * waits. */
-gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err) GX_MUST_CHECK;
-
 const gx_entry *gx_state_find(const gx_state *state, const char *name);
 
 static inline int64_t gx_entry_count(const gx_entry *entry)
@@ -58,6 +54,14 @@ static inline int64_t gx_entry_count(const gx_entry *entry)
         n *= entry->dim[i];
     return n;
 }
+
+/* --- snapshot.c --- */
+
+/* The tensor of that name was written: where it counts rows, nothing is known. */
+void gx_state_forget(gx_state *state, const char *written);
+/* Where programs of a part stand, read from the device where it is not known: that
+ * waits. */
+gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err) GX_MUST_CHECK;
 
 /* --- state_data.c: values on their way into a data entry --- */
 

@@ -124,7 +124,8 @@ static void print_table(const gx_compare *compare, FILE *out)
           out);
     if (compare->session.streams)
         fputs("  data wait: of the steady time, from the end of the step before to when "
-              "the batch\n  was there, by events\n",
+              "the batch\n  was there, by events; the host times include gathering the "
+              "next batch\n",
               out);
     fputc('\n', out);
 }

@@ -127,7 +127,7 @@ rm -f "$work/big.npy"
 
 # What is refused.
 run 2 run "$examples/wide.yaml" --device cpu --stream
-err -- '^gexec run: --stream: the model has no data$'
+err '^gexec run: --stream: the model has no data$'
 sed 's/^  shuffle: true/&\n  stream: sometimes/' "$digits" >"$work/bad.yaml"
 run 2 run "$work/bad.yaml" --device cpu
 err 'stream is true, false or auto'
