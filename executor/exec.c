@@ -3,6 +3,7 @@
 
 #include "device_cuda.h"
 #include "exec_cuda.h"
+#include "feed.h"
 #include "profile_ranges.h"
 
 static bool on_cpu(const gx_exec *exec)
@@ -66,6 +67,7 @@ static gx_exec *new_exec(const gx_plan *plan, gx_state *state,
     exec->stats.instantiate_s = -1;
     exec->stats.upload_s = -1;
     exec->stats.first_launch_s = -1;
+    exec->stats.data_wait_s = -1;
     exec->memory = gx_arena_create();
     if (!exec->memory) {
         free(exec);
@@ -81,6 +83,8 @@ static gx_status prepare(gx_exec *exec, gx_error *err)
     for (size_t i = 0; i < exec->plan->n_units; i++)
         GX_TRY(gx_exec_prepare_unit(exec, i, err));
     GX_TRY(gx_exec_cuda_open(exec, err));
+    if (exec->feed)
+        GX_TRY(gx_feed_cuda_open(exec, err));
     exec->stats.prepare_s = gx_exec_clock() - begin;
     return GX_OK;
 }
@@ -160,6 +164,7 @@ void gx_exec_free(gx_exec *exec)
         for (size_t i = 0; exec->units && i < exec->plan->n_units; i++)
             gx_exec_release_unit(exec, i);
     }
+    gx_feed_close(exec);
     for (int lane = 0; lane < GX_MAX_LANES; lane++)
         gx_device_release(device, exec->workspace[lane]);
     gx_device_release(device, exec->arena);
@@ -203,23 +208,43 @@ static gx_status check_run(const gx_exec *exec, gx_mode mode, int64_t n_steps,
     return GX_OK;
 }
 
-/* Submits n steps; the device is current and the arguments are good. */
-static gx_status submit(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_error *err)
+static gx_status step_on_cpu(gx_exec *exec, gx_error *err)
 {
-    if (mode == GX_MODE_GRAPH) {
-        if (!exec->graph_exec)
-            GX_TRY(gx_capture(exec, err));
+    const bool feeds = exec->feed && exec->feed->active;
+
+    if (feeds)
+        GX_TRY(gx_feed_cpu(exec, err));
+    GX_TRY(gx_walk_cpu(exec, err));
+    if (feeds)
+        gx_feed_advance(exec, 1);
+    return GX_OK;
+}
+
+static gx_status submit_steps(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_error *err)
+{
+    if (mode == GX_MODE_GRAPH)
         return gx_replay(exec, n_steps / exec->steps_per_launch, err);
-    }
     for (int64_t i = 0; i < n_steps; i++) {
         if (mode == GX_MODE_CPU) {
-            GX_TRY(gx_walk_cpu(exec, err));
+            GX_TRY(step_on_cpu(exec, err));
         } else {
-            GX_TRY(gx_walk_cuda(exec, NULL, NULL, err));
+            GX_TRY(gx_step_cuda(exec, err));
             exec->stats.eager_steps++;
         }
     }
     return GX_OK;
+}
+
+/* Submits n steps; the device is current and the arguments are good. */
+static gx_status submit(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_error *err)
+{
+    if (mode == GX_MODE_GRAPH && !exec->graph_exec[0])
+        GX_TRY(gx_capture(exec, err));
+    gx_status st = gx_feed_begin(exec, err);
+    if (st == GX_OK)
+        st = submit_steps(exec, mode, n_steps, err);
+    gx_feed_end(exec, st);
+    return st;
 }
 
 gx_status gx_exec_run(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_error *err)
@@ -246,7 +271,7 @@ gx_status gx_exec_capture(gx_exec *exec, gx_error *err)
     if (on_cpu(exec))
         st = GX_FAIL(err, GX_ERR_ARGUMENT,
                      "the state is on the CPU, which captures nothing");
-    else if (!exec->graph_exec)
+    else if (!exec->graph_exec[0])
         st = gx_capture(exec, err);
     return gx_exec_leave(exec, previous, st, err);
 }
@@ -279,7 +304,7 @@ static gx_status time_cpu(gx_exec *exec, int64_t n_steps, gx_timing *timing,
 static gx_status time_gpu(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_timing *timing,
                           gx_error *err)
 {
-    if (mode == GX_MODE_GRAPH && !exec->graph_exec)
+    if (mode == GX_MODE_GRAPH && !exec->graph_exec[0])
         GX_TRY(gx_capture(exec, err));
     GX_TRY(gx_exec_cuda_deliver(exec, err));
     GX_TRY(gx_exec_cuda_mark(exec, false, err));
@@ -344,7 +369,11 @@ gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err)
     if (!graph)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no place for the graph: NULL");
     *graph = NULL;
+    if (exec && exec->feed)
+        return GX_FAIL(err, GX_ERR_STATE,
+                       "the data stream: each launch needs a batch that gx_exec_run "
+                       "copies, so that the graph cannot be launched by others");
     GX_TRY(gx_exec_capture(exec, err));
-    *graph = exec->graph;
+    *graph = exec->graph[0];
     return GX_OK;
 }

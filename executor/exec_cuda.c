@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "feed.h"
 #include "launch.h"
 
 /* --- events --- */
@@ -169,7 +170,7 @@ gx_status gx_exec_cuda_deliver(gx_exec *exec, gx_error *err)
             memcpy(fetch->to, fetch->memory, fetch->bytes);
         fetch->bytes = 0;
     }
-    return st;
+    return st == GX_OK && exec->feed ? gx_feed_cuda_collect(exec, err) : st;
 }
 
 /* --- timing --- */

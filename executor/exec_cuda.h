@@ -12,6 +12,8 @@
 typedef gx_status gx_after_unit_fn(gx_exec *exec, size_t unit, void *user, gx_error *err);
 gx_status gx_walk_cuda(gx_exec *exec, gx_after_unit_fn *after_unit, void *user,
                        gx_error *err) GX_MUST_CHECK;
+/* One step of a run in eager mode, fed where its data stream. */
+gx_status gx_step_cuda(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
 
 /* capture_cuda.c: records K steps, checks the nodes, instantiates, uploads. On failure
  * the exec has no graph, and the next try starts afresh. */
@@ -52,6 +54,7 @@ static inline gx_status gx_exec_no_cuda(gx_error *err)
 }
 
 #define gx_walk_cuda(exec, after_unit, user, err) ((void)(exec), gx_exec_no_cuda(err))
+#define gx_step_cuda(exec, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_capture(exec, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_replay(exec, n_launches, err) \
     ((void)(exec), (void)(n_launches), gx_exec_no_cuda(err))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exec_cuda.h"
+#include "feed.h"
 #include "resolve.h"
 
 static bool on_cpu(const gx_exec *exec)
@@ -81,7 +82,8 @@ static gx_status write_input(gx_exec *exec, const char *name, const gx_tensor *h
     GX_TRY(gx_check_host(value->name, value->dtype, value->rank, value->dim, host, true,
                          err));
     if (value->index_limit > 0)
-        GX_TRY(gx_check_indices(host, value->index_limit, value->index_ignored, name, err));
+        GX_TRY(
+            gx_check_indices(host, value->index_limit, value->index_ignored, name, err));
     /* An input that no op reads has no memory. */
     if (to && gx_count(host) > 0) {
         if (on_cpu(exec))
@@ -212,8 +214,10 @@ static gx_status fetch_value(gx_exec *exec, const char *name, gx_tensor *host,
     if (on_cpu(exec)) /* steps have run when they are submitted */
         return gx_device_get(exec->device, host->data, host->dtype, data, value->dtype,
                              gx_count(host), err);
-    return gx_exec_cuda_fetch(exec, host->data, data,
-                              (size_t)gx_count(host) * gx_dtype_bytes(value->dtype), err);
+    GX_TRY(gx_exec_cuda_fetch(exec, host->data, data,
+                              (size_t)gx_count(host) * gx_dtype_bytes(value->dtype),
+                              err));
+    return exec->feed && value->fed ? gx_feed_cuda_read(exec, err) : GX_OK;
 }
 
 gx_status gx_exec_fetch(gx_exec *exec, const char *name, gx_tensor *host, gx_error *err)

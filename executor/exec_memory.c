@@ -6,6 +6,7 @@
 
 #include "builder.h"
 #include "exec_model.h"
+#include "feed.h"
 #include "nvtx.h"
 
 static gx_status no_memory(gx_error *err)
@@ -26,17 +27,19 @@ static gx_status check_free(gx_exec *exec, gx_error *err)
     for (int lane = 0; lane < GX_MAX_LANES; lane++)
         if (__builtin_add_overflow(needed, plan->workspace_bytes[lane], &needed))
             return GX_FAIL(err, GX_ERR_LIMIT, "more bytes than can be addressed");
+    if (__builtin_add_overflow(needed, gx_feed_bytes(exec), &needed))
+        return GX_FAIL(err, GX_ERR_LIMIT, "more bytes than can be addressed");
     exec->stats.device_bytes = needed;
     GX_TRY(gx_device_free_bytes(exec->device, &free_bytes, &total_bytes, err));
     if (needed <= free_bytes)
         return GX_OK;
-    return GX_FAIL(
-        err, cpu ? GX_ERR_MEMORY : GX_ERR_DEVICE_MEMORY,
-        "one step needs %zu bytes for its tensors and %zu for workspaces, together "
-        "%.2f GiB; %zu bytes (%.2f GiB) of %.2f GiB are free on %s",
-        plan->arena_bytes, needed - plan->arena_bytes, (double)needed / (1 << 30),
-        free_bytes, (double)free_bytes / (1 << 30), (double)total_bytes / (1 << 30),
-        cpu ? "the host" : "the device");
+    return GX_FAIL(err, cpu ? GX_ERR_MEMORY : GX_ERR_DEVICE_MEMORY,
+                   "one step needs %zu bytes for its tensors and %zu for %s, together "
+                   "%.2f GiB; %zu bytes (%.2f GiB) of %.2f GiB are free on %s",
+                   plan->arena_bytes, needed - plan->arena_bytes,
+                   exec->feed ? "workspaces and batches that stream" : "workspaces",
+                   (double)needed / (1 << 30), free_bytes, (double)free_bytes / (1 << 30),
+                   (double)total_bytes / (1 << 30), cpu ? "the host" : "the device");
 }
 
 static gx_status allocate(gx_exec *exec, gx_error *err)
@@ -51,7 +54,7 @@ static gx_status allocate(gx_exec *exec, gx_error *err)
         if (plan->workspace_bytes[lane] > 0)
             GX_TRY(gx_device_alloc(exec->device, plan->workspace_bytes[lane],
                                    &exec->workspace[lane], err));
-    return GX_OK;
+    return gx_feed_open(exec, err);
 }
 
 /* --- values --- */
@@ -248,9 +251,11 @@ gx_status gx_exec_bind_memory(gx_exec *exec, gx_error *err)
     exec->missing = gx_arena_alloc(exec->memory, n_values * sizeof(bool));
     if (!exec->calls || !exec->units || !exec->value_data || !exec->missing)
         return no_memory(err);
+    GX_TRY(gx_feed_create(exec, err));
     GX_TRY(allocate(exec, err));
     GX_TRY(place_values(exec, err));
     make_calls(exec);
+    GX_TRY(gx_feed_find_operands(exec, err));
     GX_TRY(make_units(exec, err));
     return init_inputs(exec, err);
 }

@@ -60,7 +60,14 @@ typedef struct gx_fetch {
     size_t bytes; /* 0: free for reuse */
 } gx_fetch;
 
-enum { GX_N_STAGING = 2 };
+typedef struct gx_feed gx_feed; /* feed.h */
+
+enum {
+    GX_N_STAGING = 2,
+    /* While a step reads one slot the next batch is copied to the other, and the host
+     * gathers the one behind it as soon as the pinned side of the first is read. */
+    GX_FEED_SLOTS = 2
+};
 
 struct gx_exec {
     const gx_plan *plan;
@@ -76,9 +83,10 @@ struct gx_exec {
     bool *missing;     /* by value id: an input that was never given values */
     size_t n_missing;
     void *fork_event, *join_event; /* lane 1 starts and ends with lane 0 */
-    void *graph;                   /* cudaGraph_t or NULL */
-    void *graph_exec;              /* cudaGraphExec_t or NULL */
-    void *time_begin, *time_end;   /* events for timing only, never used in a capture */
+    gx_feed *feed;                 /* of data that stream; NULL: nothing does */
+    void *graph[GX_FEED_SLOTS]; /* cudaGraph_t or NULL, one a slot; without slots one */
+    void *graph_exec[GX_FEED_SLOTS]; /* cudaGraphExec_t or NULL */
+    void *time_begin, *time_end;     /* events for timing only, never used in a capture */
     gx_staging staging[GX_N_STAGING];
     int next_staging;
     gx_fetch *fetches;

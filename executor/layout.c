@@ -57,12 +57,13 @@ void gx_layout_accesses(const gx_plan *plan, int32_t u, gx_access_fn *access, vo
 
 /* Values that are written once in a step, so that a view of one always shows what it
  * should: not parameters and state. An input may be written again before its view, which
- * is an output, is read. */
-static bool may_show(const gx_value *view, const gx_value *home)
+ * is an output, is read; one that is streamed lives in several places in turn. */
+static bool may_show(const gx_graph *graph, const gx_value *view, const gx_value *home)
 {
     return view->kind == GX_VALUE_TEMP &&
            (home->kind == GX_VALUE_TEMP ||
-            (home->kind == GX_VALUE_INPUT && !view->is_output));
+            (home->kind == GX_VALUE_INPUT && !view->is_output &&
+             !(graph->data.streams && home->fed)));
 }
 
 static gx_status find_views(gx_plan *plan, bool reuse, gx_error *err)
@@ -85,7 +86,7 @@ static gx_status find_views(gx_plan *plan, bool reuse, gx_error *err)
             continue;
         const int32_t home = plan->home[node->arg[0]];
 
-        if (may_show(&graph->values[node->arg[1]], &graph->values[home])) {
+        if (may_show(graph, &graph->values[node->arg[1]], &graph->values[home])) {
             unit->is_view = true;
             plan->home[node->arg[1]] = home;
         }

@@ -54,6 +54,12 @@ static bool is_ordered(const void *user, const int32_t last[GX_OFFSET_LANES])
     return true;
 }
 
+/* It lives in the slots that the host feeds. */
+static bool is_streamed(const gx_graph *graph, const gx_value *value)
+{
+    return graph->data.streams && value->kind == GX_VALUE_INPUT && value->fed;
+}
+
 static bool is_persistent(const gx_value *value)
 {
     return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
@@ -127,7 +133,7 @@ static gx_status add_up(gx_plan *plan, gx_error *err)
                           : &plan->naive_bytes;
 
         bytes = (bytes + GX_ALIGNMENT - 1) / GX_ALIGNMENT * GX_ALIGNMENT;
-        if (!plan->slots[i].elided)
+        if (!plan->slots[i].elided && !is_streamed(plan->graph, &plan->graph->values[i]))
             too_large |= __builtin_add_overflow(*sum, bytes, sum);
     }
     if (too_large || plan->naive_bytes > (size_t)INT64_MAX)
@@ -159,7 +165,8 @@ static gx_status place_values(memory *m, bool reuse, gx_error *err)
         gx_slot_info *slot = &plan->slots[i];
         life *l = &m->lives[i];
 
-        if (is_persistent(value) || slot->elided || plan->home[i] != i)
+        if (is_persistent(value) || slot->elided || plan->home[i] != i ||
+            is_streamed(plan->graph, value))
             continue;
         if (l->first != NONE && value->kind != GX_VALUE_INPUT)
             slot->first_unit = l->first;

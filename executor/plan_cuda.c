@@ -6,6 +6,7 @@
 
 #include "measure.h"
 #include "select.h"
+#include "state.h"
 
 /* Two lanes cost memory and events, so they must be worth it. */
 static const double LANE_GAIN = 0.99;
@@ -63,13 +64,12 @@ typedef struct gx_trial {
  * as it would be without timing. */
 static gx_status time_plan(gx_trial *trial, double *us, gx_error *err)
 {
-    const gx_state_options options = { .device = trial->plan->device };
     const gx_graph *graph = trial->plan->graph;
     gx_error own = { 0 };
     gx_status st = GX_OK;
 
     if (!trial->state)
-        st = gx_state_create(&graph, 1, &options, &trial->state, &own);
+        st = gx_state_create_unfed(graph, trial->plan->device, &trial->state, &own);
     if (st == GX_OK)
         st = gx_measure_plan(trial->plan, trial->state, us, &own);
     if (st == GX_OK)

@@ -4,11 +4,13 @@
 #include "builder.h"
 #include "capture.h"
 #include "exec_cuda.h"
+#include "feed.h"
 #include "launch.h"
 #include "ranges.h"
 
 typedef struct gx_recording {
     gx_exec *exec;
+    int slot;        /* whose batches the steps read */
     size_t n_nodes;  /* so far */
     size_t *ends;    /* by step and unit: nodes when it had been captured */
     size_t n_walked; /* entries of `ends` that are filled */
@@ -55,8 +57,13 @@ static gx_status record_steps(void *user, gx_error *err)
 {
     gx_recording *recording = user;
 
-    for (int step = 0; step < recording->exec->steps_per_launch; step++)
-        GX_TRY(gx_walk_cuda(recording->exec, count_unit, recording, err));
+    gx_exec *exec = recording->exec;
+
+    for (int step = 0; step < exec->steps_per_launch; step++) {
+        if (exec->feed)
+            gx_feed_point(exec, recording->slot, step);
+        GX_TRY(gx_walk_cuda(exec, count_unit, recording, err));
+    }
     return GX_OK;
 }
 
@@ -135,14 +142,42 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
         gx_graph_end(graph, NULL);
         return st;
     }
-    exec->graph = graph;
-    exec->graph_exec = graph_exec;
-    exec->stats.capture_s = captured - begin;
-    exec->stats.instantiate_s = cost.instantiate_s;
-    exec->stats.upload_s = cost.upload_s;
+    exec->graph[recording->slot] = graph;
+    exec->graph_exec[recording->slot] = graph_exec;
+    exec->stats.capture_s += captured - begin;
+    exec->stats.instantiate_s += cost.instantiate_s;
+    exec->stats.upload_s += cost.upload_s;
     exec->stats.graph_nodes = (int64_t)recording->n_nodes;
     exec->stats.programmatic_edges = n_programmatic;
     exec->stats.instantiations++;
+    return GX_OK;
+}
+
+/* A graph for each slot, which differ in the addresses of the inputs alone. */
+static gx_status capture_slots(gx_exec *exec, size_t *ends, gx_error *err)
+{
+    const int n_slots = exec->feed ? GX_FEED_SLOTS : 1;
+    const int at_slot = exec->feed ? exec->feed->at_slot : 0;
+    const int at_batch = exec->feed ? exec->feed->at_batch : 0;
+    gx_status st = GX_OK;
+
+    exec->stats.capture_s = 0;
+    exec->stats.instantiate_s = 0;
+    exec->stats.upload_s = 0;
+    for (int slot = 0; slot < n_slots && st == GX_OK; slot++) {
+        gx_recording recording = { .exec = exec, .slot = slot, .ends = ends };
+
+        st = capture(exec, &recording, err);
+    }
+    if (exec->feed)
+        gx_feed_point(exec, at_slot, at_batch);
+    if (st != GX_OK) {
+        gx_capture_drop(exec);
+        exec->stats.capture_s = -1;
+        exec->stats.instantiate_s = -1;
+        exec->stats.upload_s = -1;
+        return st;
+    }
     exec->stats.rebuilds += exec->was_captured;
     exec->was_captured = true;
     return GX_OK;
@@ -151,27 +186,36 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
 gx_status gx_capture(gx_exec *exec, gx_error *err)
 {
     const size_t n = (size_t)exec->steps_per_launch * exec->plan->n_units;
-    gx_recording recording = { .exec = exec };
+    size_t *ends = calloc(n ? n : 1, sizeof *ends);
 
-    recording.ends = calloc(n ? n : 1, sizeof *recording.ends);
-    if (!recording.ends)
+    if (!ends)
         return GX_FAIL(err, GX_ERR_MEMORY, "no memory to count the nodes of %zu units",
                        n);
-    const gx_status st = capture(exec, &recording, err);
-    free(recording.ends);
+    const gx_status st = capture_slots(exec, ends, err);
+    free(ends);
     return st;
 }
 
 static gx_status replay_once(gx_exec *exec, gx_error *err)
 {
+    const bool feeds = exec->feed && exec->feed->active;
+    int slot = 0;
+
+    if (feeds) {
+        GX_TRY(gx_feed_cuda_next(exec, exec->steps_per_launch, err));
+        slot = exec->feed->next;
+    }
     gx_range_replay_begin(exec);
-    const gx_status st = gx_graph_submit(exec->device, exec->graph_exec, err);
-    gx_range_end(exec);
+    gx_status st = gx_graph_submit(exec->device, exec->graph_exec[slot], err);
     exec->stats.graph_launches += st == GX_OK;
+    if (st == GX_OK && feeds)
+        st = gx_feed_cuda_launched(exec, exec->steps_per_launch, err);
+    gx_range_end(exec);
     return st;
 }
 
-/* Nothing here allocates, locks or asks: a replay is one call of the driver. */
+/* Nothing here allocates, locks or asks: a replay is one call of the driver, and where
+ * data stream the calls that copy a batch and order the copy. */
 gx_status gx_replay(gx_exec *exec, int64_t n_launches, gx_error *err)
 {
     if (n_launches > 0 && exec->stats.first_launch_s < 0) {
@@ -188,8 +232,10 @@ gx_status gx_replay(gx_exec *exec, int64_t n_launches, gx_error *err)
 
 void gx_capture_drop(gx_exec *exec)
 {
-    gx_graph_end(exec->graph, exec->graph_exec);
-    exec->graph = NULL;
-    exec->graph_exec = NULL;
+    for (int slot = 0; slot < GX_FEED_SLOTS; slot++) {
+        gx_graph_end(exec->graph[slot], exec->graph_exec[slot]);
+        exec->graph[slot] = NULL;
+        exec->graph_exec[slot] = NULL;
+    }
     exec->stats.graph_nodes = 0;
 }

@@ -1,6 +1,7 @@
 /* The walk on a GPU: one step, unit by unit, on its lanes. Eager mode runs it, and a
  * capture records it; it does not know which. */
 #include "exec_cuda.h"
+#include "feed.h"
 #include "launch.h"
 #include "ranges.h"
 
@@ -67,6 +68,16 @@ gx_status gx_walk_cuda(gx_exec *exec, gx_after_unit_fn *after_unit, void *user,
      * and would run on beside whatever comes next on lane 0. */
     if (forked)
         st = gx_first(st, join_lane(exec, err));
+    /* Not in a capture: the batch is gathered while the step runs. */
+    if (st == GX_OK && exec->feed && exec->feed->active)
+        st = gx_feed_cuda_launched(exec, 1, err);
     gx_ranges_step_end(&ranges);
     return st;
+}
+
+gx_status gx_step_cuda(gx_exec *exec, gx_error *err)
+{
+    if (exec->feed && exec->feed->active)
+        GX_TRY(gx_feed_cuda_next(exec, 1, err));
+    return gx_walk_cuda(exec, NULL, NULL, err);
 }

@@ -122,12 +122,10 @@ static int compare_entries(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* The tightest limit that any program of the model sets on a value; an index outside is
- * ignored where all of them do so. */
-static void limit_index(gx_entry *entry, const gx_graph *const *graphs, size_t n_graphs)
+void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *name,
+                   int64_t *limit, int64_t *ignored)
 {
-    const char *name = entry->name;
-
+    *limit = *ignored = 0;
     for (size_t g = 0; g < n_graphs; g++) {
         const char *input = strncmp(name, "data.", 5) == 0 ? name + 5 : name;
         const int32_t ids[] = { gx_graph_value_id(graphs[g], name),
@@ -138,12 +136,12 @@ static void limit_index(gx_entry *entry, const gx_graph *const *graphs, size_t n
 
             if (!value || value->index_limit == 0)
                 continue;
-            if (entry->index_limit == 0)
-                entry->index_ignored = value->index_ignored;
-            else if (entry->index_ignored != value->index_ignored)
-                entry->index_ignored = 0;
-            if (entry->index_limit == 0 || value->index_limit < entry->index_limit)
-                entry->index_limit = value->index_limit;
+            if (*limit == 0)
+                *ignored = value->index_ignored;
+            else if (*ignored != value->index_ignored)
+                *ignored = 0;
+            if (*limit == 0 || value->index_limit < *limit)
+                *limit = value->index_limit;
         }
     }
 }
@@ -168,7 +166,8 @@ static gx_status make_entries(gx_state *state, const gx_graph *const *graphs,
         entry->rank = value->rank;
         memcpy(entry->dim, value->dim, sizeof entry->dim);
         if (entry->dtype == GX_I32)
-            limit_index(entry, graphs, n_graphs);
+            gx_find_limit(graphs, n_graphs, entry->name, &entry->index_limit,
+                          &entry->index_ignored);
         state->by_name[i] = entry;
     }
     state->n_entries = n;
@@ -298,9 +297,9 @@ static gx_status build(gx_state *state, const gx_graph *const *graphs, size_t n_
     return st;
 }
 
-gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
-                          const gx_state_options *options, gx_state **state,
-                          gx_error *err)
+static gx_status create(const gx_graph *const *graphs, size_t n_graphs,
+                        const gx_state_options *options, bool with_rows, gx_state **state,
+                        gx_error *err)
 {
     const gx_state_options usual = { .device = gx_has_cuda() ? 0 : GX_CPU };
     gx_state *made;
@@ -326,6 +325,8 @@ gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a state");
     else
         st = gx_device_open(options->device, options->stream, &made->device, err);
+    if (st == GX_OK && with_rows)
+        st = gx_host_rows_open(graphs, n_graphs, &made->rows, err);
     if (st == GX_OK)
         st = build(made, graphs, n_graphs, err);
     if (st != GX_OK) {
@@ -334,6 +335,19 @@ gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
     }
     *state = made;
     return GX_OK;
+}
+
+gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
+                          const gx_state_options *options, gx_state **state,
+                          gx_error *err)
+{
+    return create(graphs, n_graphs, options, true, state, err);
+}
+
+gx_status gx_state_create_unfed(const gx_graph *graph, int device, gx_state **state,
+                                gx_error *err)
+{
+    return create(&graph, 1, &(gx_state_options){ .device = device }, false, state, err);
 }
 
 void gx_state_free(gx_state *state)
@@ -352,6 +366,7 @@ void gx_state_free(gx_state *state)
             gx_device_leave(state->device, previous);
         gx_device_close(state->device);
     }
+    gx_host_rows_free(state->rows);
     gx_arena_free(state->arena);
     free(state);
 }
@@ -418,8 +433,10 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
     GX_TRY(gx_check_host(entry->name, entry->dtype, entry->rank, entry->dim, host, true,
                          err));
     if (entry->index_limit > 0)
-        GX_TRY(gx_check_indices(host, entry->index_limit, entry->index_ignored, name, err));
+        GX_TRY(
+            gx_check_indices(host, entry->index_limit, entry->index_ignored, name, err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
+    gx_state_forget(state, name);
     st = gx_device_put(state->device, entry->data, entry->dtype, host->data, host->dtype,
                        gx_entry_count(entry), state->exact, err);
     gx_device_leave(state->device, previous);
@@ -441,67 +458,6 @@ gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host, gx_e
                        gx_entry_count(entry), err);
     gx_device_leave(state->device, previous);
     return st;
-}
-
-/* --- snapshots --- */
-
-gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
-{
-    gx_snapshot *made;
-    int previous;
-    gx_status st;
-
-    gx_error_clear(err);
-    *snapshot = NULL;
-    GX_TRY(gx_device_enter(state->device, &previous, err));
-    made = calloc(1, sizeof *made);
-    if (!made) {
-        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a snapshot");
-    } else {
-        *made = (gx_snapshot){ .device = state->device,
-                               .state = state,
-                               .bytes = state->block_bytes };
-        st = gx_device_alloc(state->device, made->bytes, &made->copy, err);
-    }
-    if (st == GX_OK)
-        st = gx_device_copy(state->device, made->copy, state->block, made->bytes, err);
-    gx_device_leave(state->device, previous);
-    if (st != GX_OK)
-        gx_snapshot_free(made);
-    else
-        *snapshot = made;
-    return st;
-}
-
-gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot, gx_error *err)
-{
-    int previous;
-    gx_status st;
-
-    gx_error_clear(err);
-    if (snapshot->state != state)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "the snapshot is of another state");
-    GX_TRY(gx_device_enter(state->device, &previous, err));
-    st =
-        gx_device_copy(state->device, state->block, snapshot->copy, snapshot->bytes, err);
-    gx_device_leave(state->device, previous);
-    return st;
-}
-
-void gx_snapshot_free(gx_snapshot *snapshot)
-{
-    int previous;
-
-    if (!snapshot)
-        return;
-    if (snapshot->copy) {
-        const gx_status entered = gx_device_enter(snapshot->device, &previous, NULL);
-
-        gx_device_release(snapshot->device, snapshot->copy);
-        if (entered == GX_OK)
-            gx_device_leave(snapshot->device, previous);
-    }
-    free(snapshot);
 }
 
 gx_status gx_state_set_rate(gx_state *state, double rate, gx_error *err)

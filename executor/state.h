@@ -3,6 +3,7 @@
 #define GX_STATE_H
 
 #include "device.h"
+#include "host_rows.h"
 
 typedef struct gx_entry {
     const char *name;
@@ -25,7 +26,9 @@ struct gx_state {
     size_t block_bytes;
     void *data_block;
     size_t data_bytes;
-    gx_arena *arena; /* names */
+    gx_arena *arena;            /* names */
+    gx_host_rows *rows;         /* of data that stream; NULL: none do */
+    gx_position at[GX_N_PARTS]; /* where streaming programs stand */
 };
 
 struct gx_snapshot {
@@ -33,7 +36,13 @@ struct gx_snapshot {
     const gx_state *state;
     void *copy;
     size_t bytes;
+    gx_position at[GX_N_PARTS];
 };
+
+/* gx_state_create, for timing a plan: data that stream stay in their files, so that its
+ * programs cannot be fed. */
+gx_status gx_state_create_unfed(const gx_graph *graph, int device, gx_state **state,
+                                gx_error *err) GX_MUST_CHECK;
 
 const gx_entry *gx_state_find(const gx_state *state, const char *name);
 
@@ -46,12 +55,46 @@ static inline int64_t gx_entry_count(const gx_entry *entry)
     return n;
 }
 
+/* --- snapshot.c --- */
+
+/* The tensor of that name was written: where it counts rows, nothing is known. */
+void gx_state_forget(gx_state *state, const char *written);
+/* Where programs of a part stand, read from the device where it is not known: that
+ * waits. */
+gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err) GX_MUST_CHECK;
+
 /* --- state_data.c: values on their way into a data entry --- */
 
 /* Fills "data.NAME" from its file and "data.train" and "data.held" from the split of the
  * model: shapes must be the graph's, labels must be in range. */
 gx_status gx_state_fill_data(gx_state *state, const gx_graph *graph,
                              const gx_entry *entry, gx_error *err) GX_MUST_CHECK;
+
+/* The rows of part 0 (training) or 1 (held out), ascending; `n` are expected. */
+gx_status gx_list_rows(const gx_data_spec *data, int part, int64_t n, int32_t *rows,
+                       gx_error *err) GX_MUST_CHECK;
+
+static inline bool gx_is_unscaled(double scale, double shift)
+{
+    return !(scale < 1 || scale > 1 || shift < 0 || shift > 0);
+}
+
+/* A value of a file as the model has it; -0 stays what it is where nothing is scaled. */
+static inline double gx_scaled(double value, double scale, double shift)
+{
+    return gx_is_unscaled(scale, shift) ? value : value * scale + shift;
+}
+
+/* Element i of the tensor in `file`, an i32 column, scaled: `value` has to be an integer,
+ * and in [0, limit) where there is a limit, or `ignored` where that is not 0. */
+gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const char *path,
+                         const gx_tensor *file, int64_t i, gx_error *err) GX_MUST_CHECK;
+
+/* The tightest limit that any program of the model sets on a value, or on the input that
+ * a value "data.INPUT" is gathered for; an index outside is ignored where all of them do
+ * so. 0: none. */
+void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *name,
+                   int64_t *limit, int64_t *ignored);
 
 /* Each number must be an integer in [0, limit), or `ignored` where that is not 0. The
  * message starts with `where` and names the place. */

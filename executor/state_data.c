@@ -100,29 +100,30 @@ static gx_status check_file_shape(const gx_tensor *file, const gx_entry *entry,
 
 /* In an i32 tensor a number with a fraction is a mistake of the file, not to be rounded.
  */
+gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const char *path,
+                         const gx_tensor *file, int64_t i, gx_error *err)
+{
+    char place[PLACE_TEXT], beside[64];
+
+    if (value != rint(value) || fabs(value) > INT32_MAX)
+        return GX_FAIL(err, GX_ERR_DATA, "%s: %s: value %.10g is not an i32", path,
+                       place_text(file, i, place, sizeof place), value);
+    if (limit > 0 && !is_allowed(value, limit, ignored))
+        return GX_FAIL(err, GX_ERR_DATA, "%s: %s: label %.0f is not in [0, %lld)%s", path,
+                       place_text(file, i, place, sizeof place), value, (long long)limit,
+                       beside_text(ignored, beside, sizeof beside));
+    return GX_OK;
+}
+
 static gx_status scale_chunk(const gx_tensor *file, const gx_data_column *column,
                              const gx_entry *entry, int64_t first, int64_t n, double *out,
                              gx_error *err)
 {
-    char place[PLACE_TEXT], beside[64];
-
     for (int64_t i = 0; i < n; i++) {
-        const double value = element(file, first + i);
-        const double scaled = value * column->scale + column->shift;
-
-        out[i] = scaled;
-        if (entry->dtype != GX_I32)
-            continue;
-        if (scaled != rint(scaled) || fabs(scaled) > INT32_MAX)
-            return GX_FAIL(err, GX_ERR_DATA, "%s: %s: value %.10g is not an i32",
-                           column->path, place_text(file, first + i, place, sizeof place),
-                           scaled);
-        if (entry->index_limit > 0 &&
-            !is_allowed(scaled, entry->index_limit, entry->index_ignored))
-            return GX_FAIL(err, GX_ERR_DATA, "%s: %s: label %.0f is not in [0, %lld)%s",
-                           column->path, place_text(file, first + i, place, sizeof place),
-                           scaled, (long long)entry->index_limit,
-                           beside_text(entry->index_ignored, beside, sizeof beside));
+        out[i] = gx_scaled(element(file, first + i), column->scale, column->shift);
+        if (entry->dtype == GX_I32)
+            GX_TRY(gx_check_label(out[i], entry->index_limit, entry->index_ignored,
+                                  column->path, file, first + i, err));
     }
     return GX_OK;
 }
@@ -164,11 +165,10 @@ static gx_status fill_column(gx_state *state, const gx_data_column *column,
     return st;
 }
 
-/* The rows of a part, ascending; without a split file every row is in part 0. */
-static gx_status list_rows(const gx_data_spec *data, const gx_tensor *split, int part,
-                           const gx_entry *entry, int32_t *rows, gx_error *err)
+/* Without a split file every row is in part 0. */
+static gx_status list_part(const gx_data_spec *data, const gx_tensor *split, int part,
+                           int64_t expected, int32_t *rows, gx_error *err)
 {
-    const int64_t expected = gx_entry_count(entry);
     int64_t n = 0;
 
     for (int64_t row = 0; row < data->n_rows; row++) {
@@ -193,17 +193,12 @@ static gx_status list_rows(const gx_data_spec *data, const gx_tensor *split, int
     return GX_OK;
 }
 
-static gx_status fill_rows(gx_state *state, const gx_data_spec *data, int part,
-                           const gx_entry *entry, gx_error *err)
+gx_status gx_list_rows(const gx_data_spec *data, int part, int64_t n, int32_t *rows,
+                       gx_error *err)
 {
-    const int64_t n = gx_entry_count(entry);
     gx_tensor split = { 0 };
-    int32_t *rows = malloc((size_t)(n ? n : 1) * sizeof *rows);
     gx_status st = GX_OK;
 
-    if (!rows)
-        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %lld row numbers",
-                       (long long)n);
     if (data->split_path) {
         st = gx_npy_read(data->split_path, &split, err);
         if (st == GX_OK && gx_count(&split) != data->n_rows)
@@ -212,11 +207,25 @@ static gx_status fill_rows(gx_state *state, const gx_data_spec *data, int part,
                          (long long)data->n_rows);
     }
     if (st == GX_OK)
-        st = list_rows(data, data->split_path ? &split : NULL, part, entry, rows, err);
+        st = list_part(data, data->split_path ? &split : NULL, part, n, rows, err);
+    free(split.data);
+    return st;
+}
+
+static gx_status fill_rows(gx_state *state, const gx_data_spec *data, int part,
+                           const gx_entry *entry, gx_error *err)
+{
+    const int64_t n = gx_entry_count(entry);
+    int32_t *rows = malloc((size_t)(n ? n : 1) * sizeof *rows);
+    gx_status st;
+
+    if (!rows)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %lld row numbers",
+                       (long long)n);
+    st = gx_list_rows(data, part, n, rows, err);
     if (st == GX_OK)
         st = gx_device_put(state->device, entry->data, GX_I32, rows, GX_I32, n,
                            state->exact, err);
-    free(split.data);
     free(rows);
     return st;
 }

@@ -121,6 +121,7 @@ static void put_data(gx_text *text, const gx_graph *graph)
     }
     gx_text_format(text, "  shuffle: %s\n  drop_last: %s\n",
                    data->shuffle ? "true" : "false", data->drop_last ? "true" : "false");
+    gx_text_format(text, "  stream: %s\n", data->streams ? "true" : "false");
     if (data->epochs > 0)
         gx_text_format(text, "  epochs: %d\n", data->epochs);
     if (data->batch_dim)

@@ -390,6 +390,7 @@ gx_value_info gx_graph_value(const gx_graph *graph, size_t i)
     memcpy(info.dim, value->dim, sizeof info.dim);
     info.is_output = value->is_output;
     info.trainable = value->kind == GX_VALUE_PARAM && !value->frozen;
+    info.fed = value->fed;
     info.line = value->pos.line;
     return info;
 }
@@ -433,6 +434,8 @@ gx_data_info gx_graph_data(const gx_graph *graph)
                            .epochs = data->epochs,
                            .shuffle = data->shuffle,
                            .drop_last = data->drop_last,
+                           .streams = data->streams,
+                           .stream_auto = data->stream_auto,
                            .batch_dim = data->batch_dim };
 }
 

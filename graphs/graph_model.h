@@ -65,7 +65,7 @@ typedef struct gx_value {
     int64_t dim[GX_MAX_RANK];
     bool has_shape; /* a TEMP gets its shape from infer */
     bool is_output; /* must be readable after the step: never elided, never reused */
-    bool fed;       /* an INPUT that the data section gathers */
+    bool fed;       /* an INPUT that the data section feeds */
     bool frozen;    /* a PARAM that is not trained: no gradient, no optimizer */
     bool has_init;
     gx_init init;
@@ -124,6 +124,8 @@ typedef struct gx_data_spec {
     const char *split_path; /* NULL: every row is training */
     gx_pos split_pos;
     bool shuffle, drop_last;
+    bool streams;     /* no gather in the program: the executor writes the fed inputs */
+    bool stream_auto; /* the model says `auto`, or nothing */
     int epochs;
     int64_t n_rows, n_train, n_held;
     const char *batch_dim; /* the dim symbol that is the first size of every fed input */

@@ -37,7 +37,7 @@ static void report_no_input(gx_reader *r, const char *key, gx_pos pos)
         gx_report(
             r->list, pos,
             "there is no input \"%s\" to feed; beside inputs data has split, shuffle, "
-            "epochs and drop_last",
+            "epochs, drop_last and stream",
             key);
     free(names);
 }
@@ -314,6 +314,37 @@ static void read_batch(gx_reader *r, const gx_doc *doc)
 
 /* --- the section --- */
 
+/* An expanded model has its gathers written out, or has none. */
+static void apply_streaming(gx_reader *r, const gx_doc *doc)
+{
+    gx_data_spec *data = &r->graph->data;
+    const gx_streaming asked = r->options ? r->options->stream : GX_STREAM_AS_WRITTEN;
+
+    if (asked == GX_STREAM_AS_WRITTEN || (asked == GX_STREAM_ON) == data->streams)
+        return;
+    if (r->graph->expanded)
+        gx_report(r->list, doc->pos,
+                  "an expanded model is written out to %s: expand "
+                  "the model that it was made of again",
+                  data->streams ? "stream its data" : "gather its data on the device");
+    else
+        data->streams = asked == GX_STREAM_ON;
+}
+
+static void read_streaming(gx_reader *r, const gx_doc *doc)
+{
+    gx_data_spec *data = &r->graph->data;
+    const gx_doc *stream = gx_doc_get(doc, "stream");
+
+    data->stream_auto =
+        !stream || (stream->kind == GX_DOC_SCALAR && strcmp(stream->text, "auto") == 0);
+    if (data->stream_auto)
+        return;
+    if (stream->kind == GX_DOC_SCALAR && gx_read_bool(stream->text, &data->streams))
+        return;
+    gx_report(r->list, stream->pos, "stream is true, false or auto");
+}
+
 static void read_options(gx_reader *r, const gx_doc *doc)
 {
     gx_data_spec *data = &r->graph->data;
@@ -326,6 +357,8 @@ static void read_options(gx_reader *r, const gx_doc *doc)
         gx_read_bool_doc(r, shuffle, &data->shuffle);
     if (drop_last)
         gx_read_bool_doc(r, drop_last, &data->drop_last);
+    read_streaming(r, doc);
+    apply_streaming(r, doc);
     if (!epochs || !gx_read_int_doc(r, epochs, &n))
         return;
     if (n < 1 || n > INT32_MAX)

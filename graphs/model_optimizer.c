@@ -184,7 +184,7 @@ static bool check_inside(gx_reader *r, const gx_doc *own, const char *optimizer)
 void gx_read_optimizer(gx_reader *r, const gx_doc *doc)
 {
     gx_section *section = &r->graph->optimizer;
-    gx_section own = { NULL };
+    gx_section own = { .op_name = NULL };
 
     if (!doc || !gx_expect(r, doc, GX_DOC_MAP, "an optimizer, as in {sgd: {lr: 0.1}}"))
         return;

@@ -22,8 +22,7 @@ gx_status gx_npy_open(const char *path, FILE **file, gx_error *err)
     return GX_OK;
 }
 
-/* IEEE half precision; exact, as every half is a float. */
-static float float_from_half(uint16_t half)
+float gx_float_from_half(uint16_t half)
 {
     const int exponent = (half >> 10) & 0x1f;
     const int fraction = half & 0x3ff;
@@ -59,7 +58,7 @@ static void convert_float(const gx_npy *npy, const unsigned char *bytes,
 
         memcpy((float *)tensor->data + to, &narrow, sizeof narrow);
     } else {
-        ((float *)tensor->data)[to] = float_from_half((uint16_t)bits);
+        ((float *)tensor->data)[to] = gx_float_from_half((uint16_t)bits);
     }
 }
 

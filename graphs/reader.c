@@ -14,7 +14,8 @@ const char *const gx_keys_model[] = { "gexec",   "name",     "dims",      "preci
 const char *const gx_keys_expanded[] = { "gexec",     "expanded", "name",   "dims",
                                          "precision", "rate",     "data",   "tensors",
                                          "ops",       "outputs",  "logged", NULL };
-const char *const gx_keys_data[] = { "split", "shuffle", "epochs", "drop_last", NULL };
+const char *const gx_keys_data[] = { "split",     "shuffle", "epochs",
+                                     "drop_last", "stream",  NULL };
 const char *const gx_keys_column[] = { "file", "scale", "shift", NULL };
 const char *const gx_keys_input[] = { "shape", "dtype", "init", "from", NULL };
 const char *const gx_keys_param[] = {
@@ -23,7 +24,8 @@ const char *const gx_keys_param[] = {
 const char *const gx_keys_state[] = { "shape", "dtype", "init", "from", NULL };
 const char *const gx_keys_tensor[] = { "kind",    "dtype",       "shape",
                                        "init",    "trainable",   "fan_in",
-                                       "fan_out", "index_limit", "index_ignored", NULL };
+                                       "fan_out", "index_limit", "index_ignored",
+                                       NULL };
 const char *const gx_keys_op[] = { "op", "name", "phase", NULL };
 const char *const gx_keys_repeat[] = { "name", "count", "carry", "params", "ops", NULL };
 const char *const gx_keys_optimizer[] = { "schedule", "clip_norm", "accumulate", "groups",

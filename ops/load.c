@@ -195,6 +195,15 @@ gx_node_info gx_graph_node(const gx_graph *graph, size_t i)
     return info;
 }
 
+gx_average gx_graph_logged_average(const gx_graph *graph, size_t i)
+{
+    const int32_t id = i < graph->n_logged ? graph->logged[i] : -1;
+    const int32_t producer = id >= 0 ? graph->values[id].producer : -1;
+
+    return producer >= 0 && graph->nodes[producer].op ? graph->nodes[producer].op->average
+                                                      : GX_AVERAGE_MEAN;
+}
+
 int64_t gx_graph_accumulate(const gx_graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {

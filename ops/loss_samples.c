@@ -64,6 +64,41 @@ const char *const gx_sce_bwd_samples[] = {
 };
 const char *const gx_accuracy_samples[] = { ALL_CLASSES("accuracy", "out"), NULL };
 
+/* Coarse logits, so that many are equal. */
+#define TOPK(rows, classes, k, init)                                              \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]", init)              \
+                  GX_SAMPLE_LABELS("y", "[" rows "]", classes),                   \
+              GX_SAMPLE_OPS "  - {op: topk, name: r, logits: x, labels: y, k: " k \
+                            ", out: z}\noutputs: [z]\n")
+#define COARSE "{integers: [0, 4]}"
+
+const char *const gx_topk_samples[] = {
+    TOPK("1", "1", "1", "normal"),      TOPK("1", "2", "2", "normal"),
+    TOPK("7", "3", "2", "normal"),      TOPK("64", "10", "5", "normal"),
+    TOPK("64", "10", "1", "normal"),    TOPK("64", "10", "3", COARSE),
+    TOPK("5", "1000", "100", "normal"), TOPK("300", "33", "4", COARSE),
+    TOPK("1025", "2", "1", "normal"),   NULL
+};
+
+#define PERPLEXITY(init)                                               \
+    GX_SAMPLE("  l: {shape: [], dtype: f32, init: " init "}\n",        \
+              GX_SAMPLE_OPS "  - {op: perplexity, name: r, loss: l}\n" \
+                            "outputs: [r]\n")
+
+const char *const gx_perplexity_samples[] = {
+    PERPLEXITY("zeros"),
+    PERPLEXITY("normal"),
+    PERPLEXITY("{constant: 9.5}"),
+    PERPLEXITY("{constant: -3}"),
+    GX_SAMPLE(GX_SAMPLE_LABELS("y", "[33]", "5"),
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[33, 5]", "normal") GX_SAMPLE_OPS
+              "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y}\n"
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\n"
+              "metrics: {perplexity: {loss: loss}, topk: {logits: x, labels: y, k: 2}}\n"
+              "outputs: [loss]\n"),
+    NULL
+};
+
 #define POINTS_WITH(op, shape, out, more)                                                \
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {std: 2}}")                         \
                   GX_SAMPLE_TENSOR("t", shape, "{uniform: [0, 1]}"),                     \

@@ -1,6 +1,12 @@
-/* The CUDA alternative of accuracy. */
+/* The CUDA alternatives of metrics: accuracy and topk, which have the same operands, and
+ * perplexity. */
 #include "mean.h"
 #include "metric_kernels.h"
+
+_Static_assert((int)GX_TOPK_LOGITS == (int)GX_ACCURACY_LOGITS &&
+                   (int)GX_TOPK_LABELS == (int)GX_ACCURACY_LABELS &&
+                   (int)GX_TOPK_OUT == (int)GX_ACCURACY_OUT,
+               "describe() reads both");
 
 enum { BLOCKS_PER_SM = 8 };
 
@@ -16,7 +22,8 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 
 static gx_accuracy describe(const gx_group *group, int32_t blocks, void *workspace)
 {
-    const gx_tensor *arg = group->call[0].arg;
+    const gx_call *call = &group->call[0];
+    const gx_tensor *arg = call->arg;
     const gx_tensor *logits = &arg[GX_ACCURACY_LOGITS];
 
     return (gx_accuracy){
@@ -28,6 +35,7 @@ static gx_accuracy describe(const gx_group *group, int32_t blocks, void *workspa
         .out = arg[GX_ACCURACY_OUT].data,
         .partial = workspace,
         .blocks = blocks,
+        .k = strcmp(call->op->name, "topk") == 0 ? call->attr[GX_TOPK_K].i : 0,
     };
 }
 
@@ -53,16 +61,53 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
     return gx_accuracy_launch(&accuracy, ctx, err);
 }
 
-static const char *const pattern[] = { "accuracy", NULL };
+/* --- perplexity --- */
+
+static const char *refuses_perplexity(const gx_group *group, const gx_ctx *ctx)
+{
+    (void)ctx;
+    return group->call[0].arg[GX_PERPLEXITY_LOSS].dtype == GX_F32 ? NULL : "only f32";
+}
+
+static gx_status prepare_perplexity(const gx_group *group, const gx_ctx *ctx,
+                                    gx_prepared *prepared, gx_error *err)
+{
+    (void)group;
+    (void)ctx;
+    prepared->workspace_bytes = 0;
+    prepared->n_algos = 1;
+    prepared->n_launches = 1;
+    return gx_perplexity_load(err);
+}
+
+static gx_status launch_perplexity(const gx_group *group, const gx_prepared *prepared,
+                                   gx_ctx *ctx, gx_error *err)
+{
+    const gx_tensor *arg = group->call[0].arg;
+
+    (void)prepared;
+    return gx_perplexity_launch(arg[GX_PERPLEXITY_LOSS].data, arg[GX_PERPLEXITY_OUT].data,
+                                ctx, err);
+}
+
+/* --- the table --- */
+
+static const char *const accuracy[] = { "accuracy", NULL };
+static const char *const topk[] = { "topk", NULL };
+static const char *const perplexity[] = { "perplexity", NULL };
+
+#define ROWS(ops)                                                         \
+    .name = "kernel", .pattern = ops, .strict = true, .refuses = refuses, \
+    .prepare = prepare, .launch = launch
 
 const gx_alternative gx_metric_alternatives[] = {
-    {
-        .name = "kernel",
-        .pattern = pattern,
-        .strict = true,
-        .refuses = refuses,
-        .prepare = prepare,
-        .launch = launch,
-    },
+    { ROWS(accuracy) },
+    { ROWS(topk) },
+    { .name = "kernel",
+      .pattern = perplexity,
+      .strict = true,
+      .refuses = refuses_perplexity,
+      .prepare = prepare_perplexity,
+      .launch = launch_perplexity },
     { 0 },
 };

@@ -16,6 +16,7 @@ typedef struct gx_accuracy {
     float *out;
     double *partial; /* [blocks], when there is more than one */
     int32_t blocks;
+    int64_t k; /* topk; 0: accuracy */
 } gx_accuracy;
 
 enum { GX_METRIC_THREADS = 256 };
@@ -23,6 +24,10 @@ enum { GX_METRIC_THREADS = 256 };
 gx_status gx_accuracy_load(const gx_accuracy *accuracy, gx_error *err) GX_MUST_CHECK;
 gx_status gx_accuracy_launch(const gx_accuracy *accuracy, gx_ctx *ctx,
                              gx_error *err) GX_MUST_CHECK;
+
+gx_status gx_perplexity_load(gx_error *err) GX_MUST_CHECK;
+gx_status gx_perplexity_launch(const float *loss, float *out, gx_ctx *ctx,
+                               gx_error *err) GX_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -69,6 +69,9 @@ struct gx_op {
      * gx_builder_contribute hands in d(input). NULL: not differentiable. */
     void (*grad)(gx_builder *builder, int32_t node);
 
+    /* Metrics: how those of several batches become one. */
+    gx_average average;
+
     /* Optimizers: the rate where the model gives none; 0: it must. */
     double default_rate;
 
@@ -339,6 +342,11 @@ enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
 enum { GX_MSE_REDUCTION }; /* of both */
 /* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
 enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
+/* topk: share of rows whose label is among the k largest logits -> f32 [] */
+enum { GX_TOPK_LOGITS, GX_TOPK_LABELS, GX_TOPK_OUT };
+enum { GX_TOPK_K };
+/* perplexity: exp of a mean loss -> f32 [] */
+enum { GX_PERPLEXITY_LOSS, GX_PERPLEXITY_OUT };
 /* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where
  * that is given. With accumulate: n they run at each n-th step alone, and step / n
  * counts. */

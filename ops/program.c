@@ -120,6 +120,8 @@ void gx_add_data(gx_builder *builder)
     const int64_t n = n_samples(builder);
 
     check_samples(builder);
+    if (data->streams)
+        return;
     for (size_t i = 0; i < data->n_columns; i++) {
         const gx_value *input = &graph->values[data->columns[i].input];
         int64_t dim[GX_MAX_RANK];
@@ -144,6 +146,8 @@ void gx_add_gathers(gx_builder *builder)
     gx_graph *graph = builder->graph;
     const gx_data_spec *data = &graph->data;
 
+    if (data->streams)
+        return;
     builder->phase = GX_PHASE_FORWARD;
     for (size_t i = 0; i < data->n_columns; i++) {
         const gx_value *input = &graph->values[data->columns[i].input];

@@ -66,6 +66,8 @@ extern const char *const gx_rms_norm_bwd_samples[];
 extern const char *const gx_embedding_samples[];
 extern const char *const gx_embedding_bwd_samples[];
 extern const char *const gx_accuracy_samples[];
+extern const char *const gx_topk_samples[];
+extern const char *const gx_perplexity_samples[];
 extern const char *const gx_sgd_samples[];
 extern const char *const gx_momentum_samples[];
 extern const char *const gx_nesterov_samples[];

@@ -295,7 +295,7 @@ void gx_add_training(gx_builder *builder)
 {
     const gx_training *training = &builder->training;
     const bool has_norm = gx_norm_metric(builder->graph) || training->clip;
-    updates all = { NULL };
+    updates all = { .list = NULL };
 
     if (!training->op && !has_norm)
         return;

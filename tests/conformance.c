@@ -3,10 +3,9 @@
  * graph mode, must come within the rows' tolerance of it after one step and after three,
  * and graph mode must give the bits of eager mode.
  *
- *     conformance [cpu | gpu [N [I]]]    without a word: both; N: every Nth case, from the
- *                                        Ith on (from 0) or, without I, a random one: for
- *                                        tools that slow the device down, and for several
- *                                        processes that share the work
+ *     conformance [cpu | gpu [N [I]]]    without a word: both; N: every Nth case, from
+ * the Ith on (from 0) or, without I, a random one: for tools that slow the device down,
+ * and for several processes that share the work
  *
  * Exits with 77 where the GPU part had no device, unless GX_REQUIRE_GPU is set. */
 #include <stdio.h>

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Forgets counts, the planned failure and mistakes. What is alive stays. */
 void fake_begin(void);
@@ -42,6 +43,13 @@ void fake_set_device_count(int n_devices);
 void fake_set_cc(int cc);
 /* Free bytes of the simulated card. */
 void fake_set_free_bytes(size_t bytes);
+
+/* From here on copies and fills of a simulated card run some time after they were
+ * submitted, at the latest when the host waits for them, in an order that streams and
+ * events allow and the seed picks: what is not ordered shows itself as a wrong value for
+ * some seed. Only outside of captures, and begun while nothing is under way. */
+void fake_order_begin(uint64_t seed);
+void fake_order_end(void);
 
 bool fake_is_real(void);
 void fake_use_real(void);

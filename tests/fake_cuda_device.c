@@ -197,6 +197,7 @@ cudaError_t __wrap_cudaFree(void *memory)
     if (!memory)
         return fake_error(planned);
     fake_died(FAKE_MEMORY, memory);
+    fake_order_finish(NULL);
     if (fake_is_real())
         error = __real_cudaFree(memory);
     else
@@ -210,6 +211,7 @@ cudaError_t __wrap_cudaFreeHost(void *memory)
     cudaError_t error = cudaSuccess;
 
     fake_died(FAKE_PINNED, memory);
+    fake_order_finish(NULL);
     if (fake_is_real())
         error = __real_cudaFreeHost(memory);
     else
@@ -257,7 +259,7 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     const cudaError_t error = fake_enqueue(
         stream, (fake_node){ .type = cudaGraphNodeTypeMemcpy, .copy = kind }, &captured);
     if (error == cudaSuccess && !captured)
-        memmove(to, from, bytes);
+        fake_order_copy((fake_stream *)stream, to, from, bytes);
     return error;
 }
 
@@ -272,7 +274,7 @@ cudaError_t __wrap_cudaMemsetAsync(void *memory, int byte, size_t bytes,
     const cudaError_t error =
         fake_enqueue(stream, (fake_node){ .type = cudaGraphNodeTypeMemset }, &captured);
     if (error == cudaSuccess && !captured)
-        memset(memory, byte, bytes);
+        fake_order_fill((fake_stream *)stream, memory, byte, bytes);
     return error;
 }
 

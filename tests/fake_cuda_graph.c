@@ -215,6 +215,7 @@ cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream)
     } else {
         if (((fake_stream *)stream)->capture)
             fake_note_mistake("a stream was destroyed while it captured");
+        fake_order_finish((fake_stream *)stream);
         free(stream);
     }
     return planned != 0 ? fake_error(planned) : error;
@@ -230,6 +231,8 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t handle)
         error = __real_cudaStreamSynchronize(handle);
     else if (stream && stream->capture)
         error = invalidate(stream->capture, cudaErrorStreamCaptureUnsupported);
+    else
+        fake_order_finish(stream);
     return planned != 0 ? fake_error(planned) : error;
 }
 
@@ -256,6 +259,8 @@ cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event,
         return fake_error(cudaErrorInvalidResourceHandle);
     }
     if (!waited->capture) {
+        if (!stream->capture && waited->ms >= 0)
+            fake_order_wait(stream, waited);
         /* What lies outside of a capture cannot be waited for inside. */
         return stream->capture && waited->ms >= 0
                    ? invalidate(stream->capture, cudaErrorStreamCaptureIsolation)
@@ -291,6 +296,7 @@ cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
         if (!made)
             abort();
         made->ms = -1;
+        made->record = -1;
         made->timed = !(flags & cudaEventDisableTiming);
         *event = (cudaEvent_t)made;
         if (capturing)
@@ -328,6 +334,8 @@ cudaError_t __wrap_cudaEventRecord(cudaEvent_t handle, cudaStream_t stream)
     event->capture = event->stream ? event->stream->capture : NULL;
     event->place = event->stream ? event->stream->last : 0;
     event->ms = clock_ms;
+    if (!event->capture)
+        fake_order_record(event->stream, event);
     return cudaSuccess;
 }
 
@@ -341,6 +349,8 @@ cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t handle)
         error = __real_cudaEventSynchronize(handle);
     else if (event->capture)
         error = fake_error(cudaErrorCapturedEvent);
+    else
+        fake_order_finish_event(event);
     return planned != 0 ? fake_error(planned) : error;
 }
 
@@ -355,6 +365,8 @@ cudaError_t __wrap_cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_
     if (first->capture || second->capture || first->ms < 0 || second->ms < 0 ||
         !first->timed || !second->timed)
         return fake_error(cudaErrorInvalidResourceHandle);
+    if (!fake_order_has_passed(first) || !fake_order_has_passed(second))
+        return fake_error(cudaErrorNotReady);
     *ms = (float)(second->ms - first->ms);
     return cudaSuccess;
 }

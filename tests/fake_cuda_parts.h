@@ -77,6 +77,7 @@ typedef struct fake_event {
     long place;
     double ms; /* < 0: never recorded */
     bool timed;
+    long record; /* place of the record among work that is ordered; < 0: none */
 } fake_event;
 
 enum { FAKE_MAX_STREAMS = 8 };
@@ -100,6 +101,17 @@ typedef struct fake_watcher {
 
 /* NULL: nobody. */
 void fake_watch(const fake_watcher *watcher);
+
+/* --- fake_cuda_order.c: at once, or in some order that is allowed --- */
+
+void fake_order_copy(fake_stream *stream, void *to, const void *from, size_t bytes);
+void fake_order_fill(fake_stream *stream, void *to, int byte, size_t bytes);
+void fake_order_record(fake_stream *stream, fake_event *event);
+void fake_order_wait(fake_stream *stream, const fake_event *event);
+/* Everything on the stream; NULL: on all. */
+void fake_order_finish(const fake_stream *stream);
+void fake_order_finish_event(const fake_event *event);
+bool fake_order_has_passed(const fake_event *event);
 
 /* Work on a stream: a node where it captures, else a tick of the clock. *captured says
  * which. */

@@ -214,7 +214,7 @@ static void binding_builds_the_graph_again_with_the_new_address(void **state)
     assert_fails(gx_exec_bind(program.exec, "h", memory, &err), GX_ERR_ARGUMENT, &err,
                  "no input");
     assert_ok(gx_exec_bind(program.exec, "x", memory, &err), &err);
-    assert_null(program.exec->graph_exec);
+    assert_null(program.exec->graph_exec[0]);
     const int32_t id = (int32_t)gx_graph_find(program.graph, "x");
     size_t n_operands = 0;
     for (size_t i = 0; i < program.graph->n_nodes; i++)

@@ -141,6 +141,56 @@ static void a_size_whose_call_fails_is_a_row(void **state)
     }
 }
 
+/* A comparison of a model whose data stream tells how long steps waited for them. */
+static void waits_for_data_are_compared(void **state)
+{
+    static char words[][12] = { "gexec",   "compare", "--no-cache", "--pairs", "3",
+                                "--block", "5",       "-q",         "--json" };
+    static char stream[] = "--stream";
+    static const char fed[] =
+        "gexec: 1\nname: fed\nprecision: f32\ndims: {batch: 4}\ndata: {x: fed.npy}\n"
+        "inputs: {x: {shape: [batch, 3]}}\nparams: {w: {shape: [3, 2], init: normal}}\n"
+        "ops:\n  - {op: gemm, name: y, a: x, b: w}\n  - {op: mean, name: loss, x: y}\n"
+        "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n";
+    float x[30] = { 0 };
+    const gx_tensor rows = { .dtype = GX_F32, .rank = 2, .dim = { 10, 3 }, .data = x };
+    char *const file = test_write_text("fed.yaml", fed);
+    char *const data = test_path("fed.npy");
+    char *const json = test_path("fed.json");
+    gx_error err;
+
+    (void)state;
+    assert_ok(gx_npy_write(data, &rows, &err), &err);
+    for (int streams = 0; streams < 2; streams++) {
+        char *argv[16];
+        int argc = 0;
+        gx_args args;
+        size_t length;
+
+        for (; argc < 9; argc++)
+            argv[argc] = words[argc];
+        argv[argc++] = json;
+        argv[argc++] = file;
+        if (streams)
+            argv[argc++] = stream;
+        fake_begin();
+        assert_true(gx_args_parse(&args, argc, argv));
+        assert_int_equal(args.command->run(&args), GX_EXIT_OK);
+        gx_args_free(&args);
+        assert_int_equal(fake_live(), 0);
+        assert_null(fake_mistake());
+        char *const text = test_read(json, &length);
+        assert_has(text, streams ? "\"streams\": true" : "\"streams\": false");
+        /* three ways: queued, steady and, where there are waits, those; two ratios */
+        assert_int_equal(count(text, "\"count\": 3,"), streams ? 11 : 8);
+        free(text);
+        remove(json);
+    }
+    free(json);
+    free(data);
+    free(file);
+}
+
 /* The last test: an interrupt stays. */
 static void an_interrupt_keeps_what_was_measured(void **state)
 {
@@ -161,6 +211,7 @@ int main(void)
         cmocka_unit_test(every_size_is_compared),
         cmocka_unit_test(a_size_that_the_model_refuses_is_a_row),
         cmocka_unit_test(a_size_whose_call_fails_is_a_row),
+        cmocka_unit_test(waits_for_data_are_compared),
         cmocka_unit_test(an_interrupt_keeps_what_was_measured),
     };
 

@@ -234,11 +234,11 @@ static void json_has_every_block(void **state)
     assert_has(text, "\"reason\": \"no \\\"room\\\"\"");
     assert_has(text, "\"pays_back_after_steps\": 6");
     assert_has(text, "\"steady_s\": {");
-    /* host, queued, wall and steady of three ways, two ratios, two clocks. */
+    /* host, queued, wall, steady and data wait of three ways, two ratios, two clocks. */
     size_t n_raw = 0;
     for (const char *at = text; (at = strstr(at, "\"raw\": [")); at++)
         n_raw++;
-    assert_int_equal(n_raw, 16);
+    assert_int_equal(n_raw, 19);
     free(text);
     free(path);
 }

@@ -49,14 +49,6 @@ static gx_status copy_state(gx_check *check, gx_error *err)
     return GX_OK;
 }
 
-static bool is_fed(const gx_graph *graph, const char *input)
-{
-    char name[256];
-
-    snprintf(name, sizeof name, "data.%s", input);
-    return gx_graph_find(graph, name) >= 0;
-}
-
 /* Generated and given inputs, rounded, for the exact program as well. */
 static gx_status copy_inputs(gx_exec *from, const gx_graph *graph, gx_exec *to,
                              gx_error *err)
@@ -66,7 +58,7 @@ static gx_status copy_inputs(gx_exec *from, const gx_graph *graph, gx_exec *to,
         gx_tensor tensor;
         gx_status st;
 
-        if (value.kind != GX_VALUE_INPUT || is_fed(graph, value.name))
+        if (value.kind != GX_VALUE_INPUT || value.fed)
             continue;
         st = gx_host_tensor_read(from, &value, GX_F64, &tensor, err);
         if (st == GX_ERR_ARGUMENT) { /* no op reads it */
@@ -205,11 +197,13 @@ static gx_status compare_all(gx_check *check, gx_exec *exec, const char *program
 /* --- the programs --- */
 
 static gx_status open_session(gx_session *session, const gx_args *args, bool exact,
-                              int device, gx_mode mode, gx_exec **exec, gx_error *err)
+                              bool stream, int device, gx_mode mode, gx_exec **exec,
+                              gx_error *err)
 {
     GX_TRY(gx_session_load(session, args,
                            &(gx_session_needs){ .keep_gradients = true,
                                                 .exact = exact,
+                                                .stream = stream,
                                                 .no_pin = device == GX_CPU },
                            device, mode, err));
     GX_TRY(gx_session_open(session, err));
@@ -244,8 +238,8 @@ static gx_status check_device(gx_check *check, gx_exec *rounded, int device,
     gx_exec *exec;
     gx_status st;
 
-    GX_TRY(open_session(&check->device, check->args, false, device, GX_MODE_GRAPH, &exec,
-                        err));
+    GX_TRY(open_session(&check->device, check->args, false, false, device, GX_MODE_GRAPH,
+                        &exec, err));
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->device.state, err));
     GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], exec, err));
     GX_TRY(gx_state_save(check->device.state, &start, err));
@@ -268,10 +262,12 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
     gx_exec *rounded;
     gx_status st;
 
-    GX_TRY(open_session(&check->rounded, check->args, false, GX_CPU, GX_MODE_CPU,
+    GX_TRY(open_session(&check->rounded, check->args, false, false, GX_CPU, GX_MODE_CPU,
                         &rounded, err));
-    GX_TRY(open_session(&check->exact, check->args, true, GX_CPU, GX_MODE_CPU,
-                        &check->reference, err));
+    /* Rows on the device are copied from one state to the other, those that stream are
+     * rounded in both. */
+    GX_TRY(open_session(&check->exact, check->args, true, check->rounded.streams, GX_CPU,
+                        GX_MODE_CPU, &check->reference, err));
     check->n_planned = count_planned(check, device != GX_CPU);
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->rounded.state, err));
     GX_TRY(copy_state(check, err));

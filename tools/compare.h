@@ -16,7 +16,8 @@ typedef struct gx_way_times {
     gx_mode mode;
     gx_series host, wall;     /* seconds a step, the device idle before */
     gx_series queued, steady; /* seconds a step, in blocks, by pair */
-    int64_t launches;         /* of one step; < 0: unknown */
+    gx_series wait;   /* for data, of the same blocks; none where they do not stream */
+    int64_t launches; /* of one step; < 0: unknown */
 } gx_way_times;
 
 /* Where bits first differ. */

@@ -32,6 +32,7 @@ void gx_compare_put_ways(gx_json *json, const gx_way_times *ways,
         gx_compare_put_series(json, "host_queued_s", &way->queued);
         gx_compare_put_series(json, "wall_s", &way->wall);
         gx_compare_put_series(json, "steady_s", &way->steady);
+        gx_compare_put_series(json, "data_wait_s", &way->wait);
         gx_json_end(json);
     }
     gx_json_end(json);
@@ -121,6 +122,7 @@ static void put_header(gx_json *json, const gx_compare *compare)
     gx_json_integer(json, "block_steps", compare->block);
     gx_json_integer(json, "steps_per_launch", session->args->steps_per_launch);
     gx_json_integer(json, "graph_nodes", stats.graph_nodes);
+    gx_json_bool(json, "streams", session->streams);
     gx_json_bool(json, "interrupted", compare->interrupted);
 }
 

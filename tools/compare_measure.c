@@ -123,7 +123,11 @@ static gx_status block(gx_compare *compare, gx_way_times *way, gx_error *err)
     gx_timing timing;
 
     GX_TRY(restart(compare, way->exec, err));
+    const double waited = gx_exec_stats_get(way->exec).data_wait_s;
     GX_TRY(gx_exec_time(way->exec, way->mode, compare->block, &timing, err));
+    if (compare->session.streams)
+        GX_TRY(add(&way->wait, (gx_exec_stats_get(way->exec).data_wait_s - waited) / n,
+                   err));
     GX_TRY(note_clocks(compare, err));
     GX_TRY(add(&way->queued, timing.host_s / n, err));
     return add(&way->steady, timing.device_s / n, err);
@@ -216,6 +220,7 @@ void gx_compare_free(gx_compare *compare)
         gx_series_free(&compare->way[i].wall);
         gx_series_free(&compare->way[i].queued);
         gx_series_free(&compare->way[i].steady);
+        gx_series_free(&compare->way[i].wait);
     }
     gx_series_free(&compare->order);
     gx_series_free(&compare->ratio);

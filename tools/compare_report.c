@@ -67,6 +67,11 @@ static const gx_series *steady_of(const gx_way_times *way)
     return &way->steady;
 }
 
+static const gx_series *wait_of(const gx_way_times *way)
+{
+    return &way->wait;
+}
+
 static void add_figure(gx_text_table *table, const gx_compare *compare, const char *name,
                        series_of_fn *series_of)
 {
@@ -109,12 +114,20 @@ static void print_table(const gx_compare *compare, FILE *out)
     add_figure(table, compare, "host queued", queued_of);
     add_figure(table, compare, "wall", wall_of);
     add_figure(table, compare, "steady", steady_of);
+    if (compare->session.streams)
+        add_figure(table, compare, "data wait", wait_of);
     gx_text_table_print(table, "  ", out);
     gx_text_table_free(table);
     fputs("  host: submitting to an idle device; host queued: to a busy one; wall: idle "
           "to\n"
-          "  synchronized; steady: device time, steps back to back\n\n",
+          "  synchronized; steady: device time, steps back to back\n",
           out);
+    if (compare->session.streams)
+        fputs("  data wait: of the steady time, from the end of the step before to when "
+              "the batch\n  was there, by events; the host times include gathering the "
+              "next batch\n",
+              out);
+    fputc('\n', out);
 }
 
 static void print_ratio(const char *name, const gx_series *series, FILE *out)

@@ -64,6 +64,8 @@ static const gx_flag flags[] = {
       "the expanded model, which loads again, nothing else" },
     { "--plan", NULL, "FILE", GX_FLAG_STRING, AT(plan), NO_RANGE, MODEL,
       "plan to obey, written first where there is none" },
+    { "--stream", NULL, NULL, SWITCH(stream), NO_RANGE, MODEL,
+      "keep the data in host memory and copy each batch ahead of its step" },
     { "--unfused", NULL, NULL, SWITCH(unfused), NO_RANGE,
       GX_CMD_RUN | GX_CMD_CHECK | GX_CMD_PLAN, "run every op by itself" },
     { "--force", NULL, "ALT", GX_FLAG_STRING, AT(force), NO_RANGE, MODEL,

@@ -288,7 +288,10 @@ void gx_plan_print_layout(const gx_session *session, FILE *out)
         if (slot.offset >= 0)
             gx_text_table_cell(table, "%lld", (long long)slot.offset);
         else
-            gx_text_table_cell(table, "%s", slot.elided ? "elided" : "persistent");
+            gx_text_table_cell(table, "%s",
+                               slot.elided                    ? "elided"
+                               : gx_graph_value(graph, i).fed ? "streams"
+                                                              : "persistent");
         gx_text_table_cell(table, "%zu", slot.bytes);
         gx_text_table_cell(table, "%s",
                            slot.offset < 0 ? "" : gx_words_count(slot.first_unit).text);

@@ -65,12 +65,16 @@ static int64_t a_step(const gx_profile *profile, const gx_exec_stats *stats, gx_
 static gx_status spawn(const gx_profile *profile, const gx_profile_pass *pass,
                        char *folder, gx_error *err)
 {
-    const gx_args *const args = profile->timing.session.args;
-    const int64_t launches = profile->timing.way[GX_WAY_EAGER].launches;
+    const gx_session *const session = &profile->timing.session;
+    const gx_args *const args = session->args;
+    /* The copy of a batch that streams is one more. */
+    const int64_t launches =
+        profile->timing.way[GX_WAY_EAGER].launches + session->streams;
     char word[] = GX_TRACED_PASS;
+    char stream[] = "--stream";
     char mode[16];
     char records[32];
-    char **words = calloc((size_t)args->argc + 5, sizeof *words);
+    char **words = calloc((size_t)args->argc + 6, sizeof *words);
     gx_status st;
 
     if (!words)
@@ -84,6 +88,8 @@ static gx_status spawn(const gx_profile *profile, const gx_profile_pass *pass,
     words[3] = folder;
     words[4] = records;
     memcpy(words + 5, args->argv + 1, (size_t)(args->argc - 1) * sizeof *words);
+    if (session->streams && !args->stream) /* how much room there is may change */
+        words[4 + args->argc] = stream;
     st = gx_pass_spawn(words, err);
     free(words);
     return st;
@@ -122,6 +128,8 @@ static gx_status take_result(const gx_profile *profile, gx_profile_pass *pass,
     pass->free_after = result.free_after;
     each = a_step(profile, &pass->stats, pass->mode);
     pass->expected_steps = n_steps(&profile->schedule);
+    if (each >= 0 && profile->timing.session.streams)
+        each++; /* the copy of a batch */
     pass->expected = each >= 0 ? each * pass->expected_steps : -1;
     return take_trace(pass, folder, err);
 }

@@ -15,6 +15,14 @@ static void print_columns(FILE *out, size_t n, const char *const *names,
         fprintf(out, "%s%s %s", c ? "  " : "", names[c], gx_words_real(values[c]).text);
 }
 
+static void print_figures(const char *title, const gx_evaluation *figures, size_t n,
+                          const char *const *names, FILE *out)
+{
+    fprintf(out, "  %-12s", title);
+    print_columns(out, n, names, figures->value);
+    fprintf(out, "  (%lld rows)\n", (long long)figures->rows);
+}
+
 static void print_history(const gx_run *run, FILE *out)
 {
     const gx_history *const history = &run->history;
@@ -31,14 +39,12 @@ static void print_history(const gx_run *run, FILE *out)
     if (history->not_finite_from)
         fprintf(out, "  the loss is not finite from step %lld on\n",
                 (long long)history->not_finite_from);
-    if (history->n_evaluations) {
-        const gx_evaluation *const last =
-            &history->evaluations[history->n_evaluations - 1];
-
-        fputs("  held out    ", out);
-        print_columns(out, history->n_held_columns, history->held_names, last->value);
-        fprintf(out, "  (%lld rows)\n", (long long)last->rows);
-    }
+    if (history->n_means)
+        print_figures("last epoch", &history->means[history->n_means - 1],
+                      history->n_columns, history->names, out);
+    if (history->n_evaluations)
+        print_figures("held out", &history->evaluations[history->n_evaluations - 1],
+                      history->n_held_columns, history->held_names, out);
 }
 
 static gx_status print_output(gx_run *run, const gx_value_info *value, FILE *out,
@@ -126,6 +132,9 @@ gx_status gx_run_print(gx_run *run, FILE *out, gx_error *err)
     if (history->n_evaluations)
         fprintf(out, ", %s for evaluation", gx_words_seconds(history->evaluate_s).text);
     fputc('\n', out);
+    if (session->streams)
+        fprintf(out, "  data wait   %s a step\n",
+                gx_words_seconds(gx_history_wait(history)).text);
     if (session->device != GX_CPU && session->args->verbose)
         print_launches(run, out);
     if (!gx_graph_trains(graph) || session->args->verbose)
@@ -173,18 +182,17 @@ static void put_curves(gx_json *json, const gx_history *history)
     free(column);
 }
 
-static void put_evaluations(gx_json *json, const gx_history *history)
+static void put_figures(gx_json *json, const char *key, const gx_evaluation *figures,
+                        size_t n, size_t n_columns, const char *const *names)
 {
-    gx_json_array(json, "held_out");
-    for (size_t i = 0; i < history->n_evaluations; i++) {
-        const gx_evaluation *const evaluation = &history->evaluations[i];
-
+    gx_json_array(json, key);
+    for (size_t i = 0; i < n; i++) {
         gx_json_object(json, NULL);
-        gx_json_integer(json, "step", evaluation->step);
-        gx_json_integer(json, "epoch", evaluation->epoch);
-        gx_json_integer(json, "rows", evaluation->rows);
-        for (size_t c = 0; c < history->n_held_columns; c++)
-            gx_json_real(json, history->held_names[c], evaluation->value[c]);
+        gx_json_integer(json, "step", figures[i].step);
+        gx_json_integer(json, "epoch", figures[i].epoch);
+        gx_json_integer(json, "rows", figures[i].rows);
+        for (size_t c = 0; c < n_columns; c++)
+            gx_json_real(json, names[c], figures[i].value[c]);
         gx_json_end(json);
     }
     gx_json_end(json);
@@ -228,6 +236,7 @@ static void put_stats(gx_json *json, const gx_run *run)
     gx_json_figure(json, "build", run->build_s);
     gx_json_figure(json, "steps", history->train_s);
     gx_json_figure(json, "evaluation", history->evaluate_s);
+    gx_json_figure(json, "data_wait_per_step", gx_history_wait(history));
     gx_json_end(json);
     if (run->session.device == GX_CPU)
         return;
@@ -261,6 +270,7 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
     gx_json_integer(json, "steps", history->steps);
     gx_json_integer(json, "epochs", history->epochs);
     gx_json_integer(json, "steps_per_launch", session->args->steps_per_launch);
+    gx_json_bool(json, "streams", session->streams);
     gx_json_bool(json, "interrupted", history->interrupted);
     if (history->not_finite_from)
         gx_json_integer(json, "loss_not_finite_from", history->not_finite_from);
@@ -268,7 +278,10 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
         gx_json_text(json, "loss_not_finite_from", NULL);
     gx_json_environment(json, "environment", session);
     put_stats(json, run);
-    put_evaluations(json, history);
+    put_figures(json, "epoch_means", history->means, history->n_means, history->n_columns,
+                history->names);
+    put_figures(json, "held_out", history->evaluations, history->n_evaluations,
+                history->n_held_columns, history->held_names);
     st = put_outputs(json, run, err);
     put_curves(json, history);
     gx_json_end(json);

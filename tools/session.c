@@ -112,16 +112,18 @@ static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t row
     for (size_t i = 0; i < args->outs.n && kind == GX_TRAIN; i++)
         if (args->outs.items[i].name)
             keep[n_keep++] = args->outs.items[i].name;
-    st =
-        gx_graph_load(args->names[0],
-                      &(gx_load_options){ .kind = kind,
-                                          .sets = sets,
-                                          .n_sets = n_sets,
-                                          .keep = keep,
-                                          .n_keep = n_keep,
-                                          .keep_gradients = session->needs.keep_gradients,
-                                          .batch_rows = rows },
-                      graph, diagnostics, err);
+    st = gx_graph_load(
+        args->names[0],
+        &(gx_load_options){ .kind = kind,
+                            .sets = sets,
+                            .n_sets = n_sets,
+                            .keep = keep,
+                            .n_keep = n_keep,
+                            .keep_gradients = session->needs.keep_gradients,
+                            .batch_rows = rows,
+                            .stream =
+                                session->streams ? GX_STREAM_ON : GX_STREAM_AS_WRITTEN },
+        graph, diagnostics, err);
     if (st != GX_OK && loud && !session->needs.quiet &&
         gx_diagnostics_count(diagnostics) > 0) {
         char *text = gx_diagnostics_text(diagnostics);
@@ -242,18 +244,53 @@ static gx_status read_inputs(gx_session *session, gx_error *err)
     return GX_OK;
 }
 
+static gx_status load_train(gx_session *session, gx_error *err)
+{
+    gx_graph **const graph = &session->graph[GX_PROGRAM_TRAIN];
+
+    gx_graph_free(*graph);
+    GX_TRY(load_graph(session, GX_TRAIN, 0, true, graph, err));
+    session->data = gx_graph_data(*graph);
+    session->rows[GX_PROGRAM_TRAIN] = session->data.batch;
+    return GX_OK;
+}
+
+/* Whether the data stream is the flag's to say, then the model's, and where that leaves
+ * it open it is asked how much room there is. */
+static gx_status choose_streaming(gx_session *session, gx_error *err)
+{
+    bool fits = true;
+
+    if (session->args->stream && session->data.n_train == 0)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "--stream: the model has no data");
+    if (session->data.n_train > 0 && session->data.stream_auto && !session->streams)
+        GX_TRY(
+            gx_data_fits(session->graph[GX_PROGRAM_TRAIN], session->device, &fits, err));
+    if (!fits) {
+        session->streams = true;
+        GX_TRY(load_train(session, err));
+        gx_say(session->args,
+               "the data set does not fit on %s beside the model: it "
+               "streams from host memory",
+               session->device == GX_CPU ? "the host" : "the device");
+    }
+    session->streams = session->data.streams;
+    return GX_OK;
+}
+
 gx_status gx_session_load(gx_session *session, const gx_args *args,
                           const gx_session_needs *needs, int device, gx_mode mode,
                           gx_error *err)
 {
-    *session = (gx_session){
-        .args = args, .needs = *needs, .device = device, .mode = mode, .state_s = -1
-    };
+    *session = (gx_session){ .args = args,
+                             .needs = *needs,
+                             .device = device,
+                             .mode = mode,
+                             .streams = args->stream || needs->stream,
+                             .state_s = -1 };
     GX_TRY(gx_device_info_get(device, &session->device_info, err));
-    GX_TRY(
-        load_graph(session, GX_TRAIN, 0, true, &session->graph[GX_PROGRAM_TRAIN], err));
-    session->data = gx_graph_data(session->graph[GX_PROGRAM_TRAIN]);
-    session->rows[GX_PROGRAM_TRAIN] = session->data.batch;
+    GX_TRY(load_train(session, err));
+    GX_TRY(choose_streaming(session, err));
     if (needs->data_programs && session->data.n_train > 0)
         GX_TRY(load_splits(session, err));
     return read_inputs(session, err);

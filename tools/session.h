@@ -23,6 +23,7 @@ typedef struct gx_session_needs {
                          */
     bool keep_gradients;
     bool exact;  /* CPU: doubles, not rounded */
+    bool stream; /* the data stream, as in another session */
     bool no_pin; /* --plan is for another session */
     bool quiet;  /* what is wrong with the model is in the error alone, not printed */
 } gx_session_needs;
@@ -39,6 +40,7 @@ typedef struct gx_session {
     gx_exec *exec[GX_N_PROGRAMS][2]; /* with one step a launch, and with several */
     gx_state *state;
     gx_data_info data;
+    bool streams;      /* the data stream */
     gx_tensor *inputs; /* of args->inputs */
     double state_s;    /* seconds that making the state took; < 0: not made */
 } gx_session;

@@ -130,6 +130,7 @@ void gx_sweep_free(gx_sweep *sweep)
             gx_series_free(&point->way[w].wall);
             gx_series_free(&point->way[w].queued);
             gx_series_free(&point->way[w].steady);
+            gx_series_free(&point->way[w].wait);
         }
         gx_series_free(&point->order);
         gx_series_free(&point->ratio);
@@ -167,6 +168,7 @@ void gx_sweep_take(gx_sweep_point *point, gx_compare *compare)
         point->way[w].host = take_series(&from->host);
         point->way[w].wall = take_series(&from->wall);
         point->way[w].queued = take_series(&from->queued);
+        point->way[w].wait = take_series(&from->wait);
     }
     /* It asks for the steady times. */
     point->pays_after = gx_compare_pays_after(compare);

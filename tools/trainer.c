@@ -14,6 +14,12 @@ static const double piece_s = 0.05;
 
 enum { TRAINING_STEPS = 100 }; /* of a model without data */
 
+/* Figures on their way to one for all rows. */
+typedef struct sums {
+    double value[GX_MAX_LOGGED];
+    int64_t rows;
+} sums;
+
 typedef struct trainer {
     gx_session *session;
     gx_history *history;
@@ -21,6 +27,8 @@ typedef struct trainer {
     gx_data_info data;
     int64_t row;   /* of the epoch, as the device's counter has it */
     int64_t piece; /* steps of the next piece */
+    sums epoch;    /* of the epoch under way */
+    bool partial;  /* its first rows were not seen */
 } trainer;
 
 /* --- the losses --- */
@@ -58,8 +66,86 @@ static void note_not_finite(trainer *t, int64_t first)
         }
 }
 
+/* --- figures of many rows --- */
+
+/* A perplexity is the exponential of a mean, so it is the logarithms that are added. */
+static void add_rows(sums *all, const gx_graph *graph, const double *values,
+                     size_t n_columns, int64_t n_steps, int64_t rows)
+{
+    for (size_t c = 0; c < n_columns; c++) {
+        const bool exp_of_mean =
+            gx_graph_logged_average(graph, c) == GX_AVERAGE_EXP_OF_MEAN_LOG;
+
+        for (int64_t i = 0; i < n_steps; i++) {
+            const double value = values[i * (int64_t)n_columns + (int64_t)c];
+
+            all->value[c] += (exp_of_mean ? log(value) : value) * (double)rows;
+        }
+    }
+    all->rows += n_steps * rows;
+}
+
+static void figure_means(const sums *all, const gx_graph *graph, size_t n_columns,
+                         double *means)
+{
+    for (size_t c = 0; c < n_columns; c++) {
+        means[c] = all->value[c] / (double)all->rows;
+        if (gx_graph_logged_average(graph, c) == GX_AVERAGE_EXP_OF_MEAN_LOG)
+            means[c] = exp(means[c]);
+    }
+}
+
+static gx_status append(gx_evaluation **list, size_t *n, const trainer *t, int64_t rows,
+                        gx_evaluation **made, gx_error *err)
+{
+    gx_evaluation *grown = realloc(*list, (*n + 1) * sizeof *grown);
+
+    if (!grown)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    *list = grown;
+    *made = &grown[(*n)++];
+    **made = (gx_evaluation){ .step = t->history->steps,
+                              .epoch = t->history->epochs,
+                              .rows = rows };
+    return GX_OK;
+}
+
+/* "epoch 2, step 46: TITLE  loss 0.2  accuracy 0.9" */
+static void note_figures(trainer *t, const char *title, const gx_evaluation *figures,
+                         size_t n_columns, const char *const *names)
+{
+    char line[400];
+    size_t length = 0;
+
+    length +=
+        (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: %s",
+                         (long long)figures->epoch, (long long)figures->step, title);
+    for (size_t c = 0; c < n_columns && length < sizeof line - 1; c++)
+        length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g",
+                                   names[c], figures->value[c]);
+    gx_progress_note(&t->progress, line);
+}
+
+/* An epoch of which a part ran before this run has no mean that could be told. */
+static gx_status end_epoch(trainer *t, gx_error *err)
+{
+    gx_history *const history = t->history;
+    gx_evaluation *mean;
+
+    if (!t->partial && t->epoch.rows > 0 && history->n_columns > 0) {
+        GX_TRY(append(&history->means, &history->n_means, t, t->epoch.rows, &mean, err));
+        figure_means(&t->epoch, t->session->graph[GX_PROGRAM_TRAIN], history->n_columns,
+                     mean->value);
+        note_figures(t, "mean of the epoch", mean, history->n_columns, history->names);
+    }
+    t->epoch = (sums){ 0 };
+    t->partial = false;
+    return GX_OK;
+}
+
 /* Takes the log's last n rows over before later steps write over them. */
-static gx_status fetch_log(trainer *t, gx_exec *exec, int64_t n, gx_error *err)
+static gx_status fetch_log(trainer *t, gx_exec *exec, gx_program program, int64_t n,
+                           gx_error *err)
 {
     gx_history *const history = t->history;
 
@@ -69,6 +155,9 @@ static gx_status fetch_log(trainer *t, gx_exec *exec, int64_t n, gx_error *err)
     GX_TRY(gx_exec_log(
         exec, n, history->rows + history->n_rows * (int64_t)history->n_columns, err));
     history->n_rows += n;
+    add_rows(&t->epoch, t->session->graph[program],
+             history->rows + (history->n_rows - n) * (int64_t)history->n_columns,
+             history->n_columns, n, t->session->rows[program]);
     note_not_finite(t, history->n_rows - n);
     return GX_OK;
 }
@@ -86,7 +175,7 @@ static size_t read_names(const gx_graph *graph, const char **names)
 
 /* Runs n steps of an evaluation program and adds its figures, weighted by its rows. */
 static gx_status evaluate_program(trainer *t, gx_program program, int64_t n_steps,
-                                  double *sums, gx_error *err)
+                                  sums *all, gx_error *err)
 {
     gx_session *const session = t->session;
     const size_t n_columns = t->history->n_held_columns;
@@ -106,27 +195,18 @@ static gx_status evaluate_program(trainer *t, gx_program program, int64_t n_step
         st = gx_exec_run(exec, session->mode, n, err);
         if (st == GX_OK)
             st = gx_exec_log(exec, n, rows, err);
-        for (int64_t i = 0; i < n && st == GX_OK; i++)
-            for (size_t c = 0; c < n_columns; c++)
-                sums[c] += rows[i * (int64_t)n_columns + (int64_t)c] *
-                           (double)session->rows[program];
+        if (st == GX_OK)
+            add_rows(all, session->graph[program], rows, n_columns, n,
+                     session->rows[program]);
         n_steps -= n;
     }
     free(rows);
     return st;
 }
 
-static void note_evaluation(trainer *t, const gx_evaluation *evaluation)
+static gx_program eval_program(const gx_session *session)
 {
-    char line[400];
-    size_t length = 0;
-
-    length += (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: held out",
-                               (long long)evaluation->epoch, (long long)evaluation->step);
-    for (size_t c = 0; c < t->history->n_held_columns && length < sizeof line - 1; c++)
-        length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g",
-                                   t->history->held_names[c], evaluation->value[c]);
-    gx_progress_note(&t->progress, line);
+    return session->graph[GX_PROGRAM_EVAL] ? GX_PROGRAM_EVAL : GX_PROGRAM_EVAL_SHORT;
 }
 
 static gx_status evaluate(trainer *t, gx_error *err)
@@ -134,27 +214,21 @@ static gx_status evaluate(trainer *t, gx_error *err)
     gx_history *const history = t->history;
     const int64_t n_held = t->data.n_held;
     const double start = gx_clock();
-    double sums[GX_MAX_LOGGED] = { 0 };
-    gx_evaluation *grown, *evaluation;
+    sums all = { .rows = 0 };
+    gx_evaluation *evaluation;
 
     if (history->n_held_columns == 0)
         return GX_OK;
-    grown = realloc(history->evaluations, (history->n_evaluations + 1) * sizeof *grown);
-    if (!grown)
-        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    history->evaluations = grown;
-    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL, n_held / t->data.batch, sums, err));
+    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL, n_held / t->data.batch, &all, err));
     GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL_SHORT, n_held % t->data.batch ? 1 : 0,
-                            sums, err));
-    evaluation = &history->evaluations[history->n_evaluations++];
-    *evaluation = (gx_evaluation){ .step = history->steps,
-                                   .epoch = history->epochs,
-                                   .rows = n_held };
-    for (size_t c = 0; c < history->n_held_columns; c++)
-        evaluation->value[c] = sums[c] / (double)n_held;
+                            &all, err));
+    GX_TRY(append(&history->evaluations, &history->n_evaluations, t, n_held, &evaluation,
+                  err));
+    figure_means(&all, t->session->graph[eval_program(t->session)],
+                 history->n_held_columns, evaluation->value);
     history->evaluate_s += gx_clock() - start;
     t->progress.paused_s += gx_clock() - start;
-    note_evaluation(t, evaluation);
+    note_figures(t, "held out", evaluation, history->n_held_columns, history->held_names);
     return GX_OK;
 }
 
@@ -236,7 +310,7 @@ static gx_status step_piece(trainer *t, bool *epoch_ended, gx_error *err)
     t->history->last_program = program;
     GX_TRY(gx_exec_run(exec, session->mode, n, err));
     GX_TRY(gx_exec_sync(exec, err));
-    GX_TRY(fetch_log(t, exec, n, err));
+    GX_TRY(fetch_log(t, exec, program, n, err));
     *epoch_ended = advance(t, program, n);
     const double took = gx_clock() - start;
     t->history->train_s += took;
@@ -256,6 +330,8 @@ static gx_status steps(trainer *t, gx_error *err)
     while (history->steps < history->n_steps && !history->interrupted) {
         GX_TRY(step_piece(t, &epoch_ended, err));
         show(t);
+        if (epoch_ended)
+            GX_TRY(end_epoch(t, err));
         history->interrupted = gx_interrupted();
         if (epoch_ended && when == GX_EVAL_EPOCH && !history->interrupted)
             GX_TRY(evaluate(t, err));
@@ -281,6 +357,7 @@ static gx_status find_row(trainer *t, gx_error *err)
                        "gexec.sample is %d: expected a training row, 0 to %lld", sample,
                        (long long)t->data.n_train - 1);
     t->row = sample;
+    t->partial = sample > 0;
     return GX_OK;
 }
 
@@ -321,6 +398,21 @@ static gx_status set_goal(trainer *t, gx_error *err)
     return GX_OK;
 }
 
+/* What the steps waited for their data, of every program that trains. */
+static void add_waits(const gx_session *session, gx_history *history)
+{
+    history->data_wait_s = session->streams ? 0 : -1;
+    for (int i = GX_PROGRAM_TRAIN; session->streams && i <= GX_PROGRAM_TRAIN_SHORT; i++)
+        for (int k = 0; k < 2; k++) {
+            const gx_exec *const exec = session->exec[i][k];
+            const gx_exec_stats stats =
+                exec ? gx_exec_stats_get(exec) : (gx_exec_stats){ .data_wait_s = 0 };
+
+            history->data_wait_s += stats.data_wait_s;
+            history->data_steps += stats.data_steps;
+        }
+}
+
 gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
 {
     trainer t = {
@@ -328,7 +420,7 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
     };
     gx_status st;
 
-    *history = (gx_history){ 0 };
+    *history = (gx_history){ .data_wait_s = -1 };
     history->n_columns = read_names(session->graph[GX_PROGRAM_TRAIN], history->names);
     for (int i = GX_PROGRAM_EVAL; i <= GX_PROGRAM_EVAL_SHORT; i++)
         if (session->graph[i])
@@ -338,13 +430,21 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
     gx_interrupt_watch();
     gx_progress_begin(&t.progress, session->args->quiet);
     st = steps(&t, err);
+    add_waits(session, history);
     gx_progress_end(&t.progress);
     return st;
+}
+
+double gx_history_wait(const gx_history *history)
+{
+    return history->data_steps > 0 ? history->data_wait_s / (double)history->data_steps
+                                   : -1;
 }
 
 void gx_history_free(gx_history *history)
 {
     free(history->rows);
     free(history->evaluations);
+    free(history->means);
     *history = (gx_history){ 0 };
 }

@@ -5,7 +5,8 @@
 #include "progress.h"
 #include "session.h"
 
-/* One pass over the held-out rows: means weighted by rows. */
+/* One pass over rows, held out or of an epoch: figures weighted by rows, so that a short
+ * batch counts as what it is. */
 typedef struct gx_evaluation {
     int64_t step, epoch;
     int64_t rows;
@@ -21,6 +22,10 @@ typedef struct gx_history {
     const char *held_names[GX_MAX_LOGGED];
     gx_evaluation *evaluations;
     size_t n_evaluations;
+    gx_evaluation *means; /* of epochs that were gone through from their first row on */
+    size_t n_means;
+    double data_wait_s; /* of the training steps; < 0: the data do not stream */
+    int64_t data_steps;
     int64_t steps, epochs;     /* that were done */
     int64_t n_steps, n_epochs; /* that were asked for; epochs 0: none */
     double train_s, evaluate_s;
@@ -33,6 +38,9 @@ typedef struct gx_history {
 /* Steps through the model as its data and the flags say, until done, interrupted or
  * failed; `history` is filled as far as it went. Free it in any case. */
 gx_status gx_train(gx_session *session, gx_history *history, gx_error *err) GX_MUST_CHECK;
+/* Seconds that a training step waited for its batch; < 0: nothing streams, or none ran.
+ */
+double gx_history_wait(const gx_history *history);
 void gx_history_free(gx_history *history);
 
 #endif

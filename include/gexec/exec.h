@@ -61,10 +61,19 @@ typedef struct gx_state_options {
     void *stream;  /* a cudaStream_t of the caller's, or NULL for one of its own */
 } gx_state_options;
 
+/* Whether the data set of a graph that keeps it on the device has room there beside the
+ * rest: parameters and state twice, since a program keeps a copy while it is made, and
+ * the tensors of one step, each by itself. Where it has none, load the model again with
+ * GX_STREAM_ON. */
+GX_API gx_status gx_data_fits(const gx_graph *graph, int device, bool *fits,
+                              gx_error *err) GX_MUST_CHECK;
+
 /* Makes every persistent tensor (parameters, state, data) that the graphs name: the
  * graphs are the programs of one model, and a name means one tensor. `options` may be
  * NULL: device 0 or the CPU as the build has it, seed 0. Reads files, checks label
- * ranges, adds the memory up and compares it with what is free before it allocates. */
+ * ranges, adds the memory up and compares it with what is free before it allocates. Files
+ * of data that stream are mapped, and must not change until the state is freed; their
+ * rows are rounded to the input's type on an exact state too. */
 GX_API gx_status gx_state_create(const gx_graph *const *graphs, size_t n_graphs,
                                  const gx_state_options *options, gx_state **state,
                                  gx_error *err) GX_MUST_CHECK;
@@ -162,7 +171,7 @@ typedef struct gx_plan_info {
 } gx_plan_info;
 GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
 /* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit
- * indexes; offset -1 for persistent and for elided values. */
+ * indexes; offset -1 for persistent and for elided values, and for inputs that stream. */
 typedef struct gx_slot_info {
     int64_t offset;
     size_t bytes;
@@ -211,7 +220,11 @@ GX_API gx_status gx_exec_bind(gx_exec *exec, const char *input, void *device_dat
 /* Submits n steps and returns; the CPU has done them on return. With K steps per launch n
  * must be a multiple of K in graph mode. Where data feeds the model, a step takes a whole
  * batch, always: past the last row of an epoch it repeats that row. A last batch of its
- * true size is another program of the model (gx_load_options.batch_rows). */
+ * true size is another program of the model (gx_load_options.batch_rows).
+ * Where the data stream, this call gathers the batches, on the caller's thread and one
+ * launch ahead: while the device is busy with a launch the next one's batch is gathered
+ * and copied. It waits only for room in two slots, and returns with a launch or two under
+ * way. */
 GX_API gx_status gx_exec_run(gx_exec *exec, gx_mode mode, int64_t n_steps,
                              gx_error *err) GX_MUST_CHECK;
 /* Waits for what was submitted and reports a device fault if there was one. */
@@ -250,12 +263,18 @@ typedef struct gx_exec_stats {
     int64_t launches_per_step; /* kernel, copy and fill launches of one eager step */
     int64_t graph_nodes;       /* of the captured graph, all K steps; 0: not captured */
     int64_t programmatic_edges;
-    size_t device_bytes; /* arena and workspaces */
+    size_t device_bytes; /* arena, workspaces and the batches that stream */
+    /* Of data that stream, as of the last gx_exec_sync: seconds from the end of the step
+     * before (or the begin of the run) to when a step's batch was there, by events, for
+     * all the steps that are counted; on the CPU the gathering. < 0: nothing streams. */
+    double data_wait_s;
+    int64_t data_steps;
 } gx_exec_stats;
 GX_API gx_exec_stats gx_exec_stats_get(const gx_exec *exec);
 
 /* The captured cudaGraph_t, owned by the exec, to sit as a child graph in the caller's
- * own; captures first if need be. */
+ * own; captures first if need be. GX_ERR_STATE where data
+ * stream: a launch needs its batch. */
 GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph,
                                     gx_error *err) GX_MUST_CHECK;
 

@@ -48,6 +48,16 @@ typedef struct gx_set {
     const char *value;
 } gx_set;
 
+/* Where the rows of a data set are: on the device, from which each step gathers its
+ * batch; or in host memory, from which the host gathers batches and copies them ahead of
+ * the steps. */
+typedef enum gx_streaming {
+    GX_STREAM_AS_WRITTEN, /* as `data: {stream: }` says; `auto` is on the device: whether
+                             it fits there is what gx_data_fits tells */
+    GX_STREAM_ON,
+    GX_STREAM_OFF
+} gx_streaming;
+
 typedef struct gx_load_options {
     gx_kind kind;
     const gx_set *sets; /* overrides of dims; a name that is no dim is a diagnostic */
@@ -60,6 +70,7 @@ typedef struct gx_load_options {
      * Parameters, state, other dims and counts of repeats keep what the written batch
      * gives them, so that the program shares its state with the one of whole batches. */
     int64_t batch_rows;
+    gx_streaming stream; /* whether rows of the data stream, whatever the model says */
 } gx_load_options;
 
 /* Reads, checks and expands the model in `path`. `options` may be NULL: training, no
@@ -134,6 +145,7 @@ typedef struct gx_value_info {
     int64_t dim[GX_MAX_RANK];
     bool is_output; /* named under `outputs`, or read by the caller of a finished graph */
     bool trainable; /* a parameter, and not declared `trainable: false` */
+    bool fed;       /* an input that the data section feeds */
     int line;       /* where it stands in the file; 0 when derived */
 } gx_value_info;
 
@@ -176,12 +188,18 @@ typedef struct gx_data_info {
     bool shuffle;
     bool drop_last;
     const char *batch_dim; /* the dim symbol that is the batch, or NULL */
+    bool streams;          /* the host feeds each step */
+    bool stream_auto;      /* the model leaves it open: `stream: auto`, or nothing */
 } gx_data_info;
 GX_API gx_data_info gx_graph_data(const gx_graph *graph);
 
 /* The scalars that each step writes to the log, in column order: the loss, scalar
  * outputs, metrics. i beyond the end gives NULL. */
 GX_API const char *gx_graph_logged(const gx_graph *graph, size_t i);
+/* How values of several steps become one, weighted by the rows of each step: by their
+ * mean, or for a perplexity by the exponential of the mean loss. */
+typedef enum gx_average { GX_AVERAGE_MEAN, GX_AVERAGE_EXP_OF_MEAN_LOG } gx_average;
+GX_API gx_average gx_graph_logged_average(const gx_graph *graph, size_t i);
 enum { GX_MAX_LOGGED = 6, GX_LOG_ROWS = 4096 };
 /* The learning rate that the optimizer starts with; 0 when there is none. Groups of
  * parameters may have others: state "gexec.lr.N". */

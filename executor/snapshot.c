@@ -1,0 +1,119 @@
+/* What stands beside the values of a state: where its programs are in the data, and
+ * copies of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "resolve.h"
+#include "state.h"
+
+/* --- places in the data --- */
+
+static const char *const counters[GX_N_PARTS][2] = {
+    [GX_PART_TRAIN] = { GX_STATE_SAMPLE, GX_STATE_EPOCH },
+    [GX_PART_HELD] = { GX_EVAL_SAMPLE, GX_EVAL_EPOCH },
+};
+
+void gx_state_forget(gx_state *state, const char *written)
+{
+    for (int part = 0; part < GX_N_PARTS; part++)
+        for (int i = 0; i < 2; i++)
+            if (strcmp(counters[part][i], written) == 0)
+                state->at[part].known = false;
+}
+
+gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err)
+{
+    gx_position *at = &state->at[part];
+    int32_t *const to[2] = { &at->sample, &at->epoch };
+
+    if (at->known)
+        return GX_OK;
+    for (int i = 0; i < 2; i++) {
+        const gx_entry *entry = gx_state_find(state, counters[part][i]);
+
+        if (!entry)
+            return GX_FAIL(err, GX_ERR_STATE, "the state has no '%s'", counters[part][i]);
+        GX_TRY(gx_device_get(state->device, to[i], GX_I32, entry->data, entry->dtype, 1,
+                             err));
+        if (*to[i] < 0)
+            return GX_FAIL(err, GX_ERR_DATA, "%s is %d: expected 0 or more",
+                           counters[part][i], (int)*to[i]);
+    }
+    at->known = true;
+    return GX_OK;
+}
+
+/* --- snapshots --- */
+
+/* So that what is restored is known, and nobody waits then. */
+static gx_status locate_all(gx_state *state, gx_error *err)
+{
+    for (int part = 0; state->rows && part < GX_N_PARTS; part++)
+        if (gx_state_find(state, counters[part][0]))
+            GX_TRY(gx_state_locate(state, (gx_part)part, err));
+    return GX_OK;
+}
+
+gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
+{
+    gx_snapshot *made;
+    int previous;
+    gx_status st;
+
+    gx_error_clear(err);
+    *snapshot = NULL;
+    GX_TRY(gx_device_enter(state->device, &previous, err));
+    made = calloc(1, sizeof *made);
+    st = locate_all(state, err);
+    if (st == GX_OK && !made) {
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a snapshot");
+    } else if (st == GX_OK) {
+        *made = (gx_snapshot){ .device = state->device,
+                               .state = state,
+                               .bytes = state->block_bytes };
+        memcpy(made->at, state->at, sizeof made->at);
+        st = gx_device_alloc(state->device, made->bytes, &made->copy, err);
+    }
+    if (st == GX_OK)
+        st = gx_device_copy(state->device, made->copy, state->block, made->bytes, err);
+    gx_device_leave(state->device, previous);
+    if (st != GX_OK)
+        gx_snapshot_free(made);
+    else
+        *snapshot = made;
+    return st;
+}
+
+gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot, gx_error *err)
+{
+    int previous;
+    gx_status st;
+
+    gx_error_clear(err);
+    if (snapshot->state != state)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "the snapshot is of another state");
+    GX_TRY(gx_device_enter(state->device, &previous, err));
+    st =
+        gx_device_copy(state->device, state->block, snapshot->copy, snapshot->bytes, err);
+    gx_device_leave(state->device, previous);
+    memcpy(state->at, snapshot->at, sizeof state->at);
+    for (int part = 0; part < GX_N_PARTS; part++)
+        state->at[part].known &= st == GX_OK;
+    return st;
+}
+
+void gx_snapshot_free(gx_snapshot *snapshot)
+{
+    int previous;
+
+    if (!snapshot)
+        return;
+    if (snapshot->copy) {
+        const gx_status entered = gx_device_enter(snapshot->device, &previous, NULL);
+
+        gx_device_release(snapshot->device, snapshot->copy);
+        if (entered == GX_OK)
+            gx_device_leave(snapshot->device, previous);
+    }
+    free(snapshot);
+}

@@ -1,0 +1,230 @@
+/* Metrics: which labels are among the k largest, the perplexity, and how figures of
+ * several batches become one. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "resolve.h"
+#include "support.h"
+#include "support_walk.h"
+
+enum { ROWS = 29, CLASSES = 11 };
+
+static test_walk parse(const char *op, int k)
+{
+    char text[1000], count[32] = "";
+
+    if (k > 0)
+        snprintf(count, sizeof count, ", k: %d", k);
+    snprintf(text, sizeof text,
+             "gexec: 1\nname: m\nprecision: f32\ninputs:\n"
+             "  x: {shape: [29, 11], init: normal}\n"
+             "  y: {shape: [29], dtype: i32, init: {integers: [0, 11]}}\n"
+             "ops: [{op: %s, name: r, logits: x, labels: y%s}]\noutputs: [r]\n",
+             op, count);
+    return test_walk_parse(text, "f32", GX_TRAIN, test_seed());
+}
+
+static const double *row_of_sort;
+
+static int by_logit_then_index(const void *a, const void *b)
+{
+    const int i = *(const int *)a, j = *(const int *)b;
+
+    if (row_of_sort[i] > row_of_sort[j] || row_of_sort[i] < row_of_sort[j])
+        return row_of_sort[i] > row_of_sort[j] ? -1 : 1;
+    return i - j;
+}
+
+/* Sorts each row. */
+static double share_of_sorted(const double *x, const double *y, int k)
+{
+    int right = 0;
+
+    for (int r = 0; r < ROWS; r++) {
+        int order[CLASSES];
+
+        for (int c = 0; c < CLASSES; c++)
+            order[c] = c;
+        row_of_sort = x + r * CLASSES;
+        qsort(order, CLASSES, sizeof order[0], by_logit_then_index);
+        for (int c = 0; c < k; c++)
+            right += order[c] == (int)y[r];
+    }
+    return (double)right / ROWS;
+}
+
+static void topk_is_what_sorting_gives(void **state)
+{
+    test_random random = test_random_start(test_seed());
+
+    (void)state;
+    for (int k = 1; k <= CLASSES; k++) {
+        test_walk model = parse("topk", k);
+        double *x = test_walk_tensor(&model, "x");
+        const double *y = test_walk_tensor(&model, "y");
+
+        /* of few values, so that ties decide */
+        for (int i = 0; i < ROWS * CLASSES; i++)
+            x[i] = (double)test_random_int(&random, -2, 2);
+        test_walk_step(&model);
+        assert_true(fabs(*test_walk_tensor(&model, "r") - share_of_sorted(x, y, k)) <
+                    1e-6);
+        test_walk_free(&model);
+    }
+}
+
+static void of_equal_logits_the_lower_index_comes_first(void **state)
+{
+    test_walk model = parse("topk", 3);
+    double *x = test_walk_tensor(&model, "x");
+    double *y = test_walk_tensor(&model, "y");
+
+    (void)state;
+    for (int i = 0; i < ROWS * CLASSES; i++)
+        x[i] = 0.5;
+    for (int r = 0; r < ROWS; r++)
+        y[r] = 2;
+    test_walk_step(&model);
+    assert_true(*test_walk_tensor(&model, "r") >= 1);
+    for (int r = 0; r < ROWS; r++)
+        y[r] = 3;
+    test_walk_step(&model);
+    assert_true(*test_walk_tensor(&model, "r") <= 0);
+    test_walk_free(&model);
+}
+
+static void a_nan_is_not_among_the_largest(void **state)
+{
+    test_walk model = parse("topk", 2);
+    double *x = test_walk_tensor(&model, "x");
+    double *y = test_walk_tensor(&model, "y");
+
+    (void)state;
+    for (int i = 0; i < ROWS * CLASSES; i++)
+        x[i] = i % CLASSES == 0 ? NAN : -(double)(i % CLASSES);
+    for (int r = 0; r < ROWS; r++)
+        y[r] = 2; /* the second of those that are numbers */
+    test_walk_step(&model);
+    assert_true(*test_walk_tensor(&model, "r") >= 1);
+    for (int r = 0; r < ROWS; r++)
+        y[r] = 0;
+    test_walk_step(&model);
+    assert_true(*test_walk_tensor(&model, "r") <= 0);
+    test_walk_free(&model);
+}
+
+static void one_of_the_largest_is_accuracy(void **state)
+{
+    test_walk topk = parse("topk", 1), accuracy = parse("accuracy", 0);
+    const char *both[] = { "x", "y" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        memcpy(test_walk_tensor(&topk, both[i]), test_walk_tensor(&accuracy, both[i]),
+               (size_t)test_walk_count(&topk, both[i]) * sizeof(double));
+    test_walk_step(&topk);
+    test_walk_step(&accuracy);
+    assert_memory_equal(test_walk_tensor(&topk, "r"), test_walk_tensor(&accuracy, "r"),
+                        sizeof(double));
+    test_walk_free(&accuracy);
+    test_walk_free(&topk);
+}
+
+static void k_is_five_and_at_most_the_classes(void **state)
+{
+    static const char *const wrong[] = { "0", "-1", "12" };
+    test_walk usual = parse("topk", 0), five = parse("topk", 5);
+
+    (void)state;
+    memcpy(test_walk_tensor(&usual, "x"), test_walk_tensor(&five, "x"),
+           ROWS * CLASSES * sizeof(double));
+    memcpy(test_walk_tensor(&usual, "y"), test_walk_tensor(&five, "y"),
+           ROWS * sizeof(double));
+    test_walk_step(&usual);
+    test_walk_step(&five);
+    assert_memory_equal(test_walk_tensor(&usual, "r"), test_walk_tensor(&five, "r"),
+                        sizeof(double));
+    test_walk_free(&five);
+    test_walk_free(&usual);
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        char text[400], expected[100];
+        char *found;
+
+        snprintf(text, sizeof text,
+                 "gexec: 1\nname: m\nprecision: f32\ninputs:\n"
+                 "  x: {shape: [2, 11]}\n  y: {shape: [2], dtype: i32}\n"
+                 "ops: [{op: topk, name: r, logits: x, labels: y, k: %s}]\n",
+                 wrong[i]);
+        snprintf(expected, sizeof expected,
+                 "k is %s: expected 1 to 11, the number of classes", wrong[i]);
+        found = test_walk_mistakes(text, GX_TRAIN);
+        assert_has(found, expected);
+        free(found);
+    }
+}
+
+static void perplexity_is_the_exponential_of_the_loss(void **state)
+{
+    static const char text[] =
+        "gexec: 1\nname: m\nprecision: f32\ninputs:\n"
+        "  x: {shape: [29, 11], init: normal}\n"
+        "  y: {shape: [29], dtype: i32, init: {integers: [0, 11]}}\n"
+        "ops: [{op: softmax_cross_entropy, name: loss, logits: x, labels: y}]\n"
+        "metrics: {perplexity: {loss: loss}, ppl: {op: perplexity, loss: loss}, "
+        "topk: {logits: x, labels: y, k: 3}}\noutputs: [loss]\n";
+    test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
+    const gx_average expected[] = { GX_AVERAGE_MEAN, GX_AVERAGE_EXP_OF_MEAN_LOG,
+                                    GX_AVERAGE_EXP_OF_MEAN_LOG, GX_AVERAGE_MEAN };
+
+    (void)state;
+    test_walk_step(&model);
+    const double loss = *test_walk_tensor(&model, "loss");
+    assert_true(fabs(*test_walk_tensor(&model, "perplexity") / exp(loss) - 1) < 1e-6);
+    assert_true(fabs(*test_walk_tensor(&model, "ppl") / exp(loss) - 1) < 1e-6);
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_int_equal(gx_graph_logged_average(model.graph, i), expected[i]);
+    assert_int_equal(gx_graph_logged_average(model.graph, 99), GX_AVERAGE_MEAN);
+
+    /* written out, it says the same of its columns */
+    char *yaml = gx_graph_yaml(model.graph);
+    gx_graph *again;
+    gx_error err = { 0 };
+
+    assert_non_null(yaml);
+    assert_ok(gx_graph_parse(yaml, strlen(yaml), "m", NULL, NULL, &again, NULL, &err),
+              &err);
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_int_equal(gx_graph_logged_average(again, i), expected[i]);
+    gx_graph_free(again);
+    free(yaml);
+    test_walk_free(&model);
+}
+
+static void perplexity_is_of_one_loss(void **state)
+{
+    char *found = test_walk_mistakes("gexec: 1\nname: m\nprecision: f32\n"
+                                     "inputs: {x: {shape: [3]}}\n"
+                                     "ops: [{op: perplexity, name: p, loss: x}]\n",
+                                     GX_TRAIN);
+
+    (void)state;
+    assert_has(found, "loss");
+    free(found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(topk_is_what_sorting_gives),
+        cmocka_unit_test(of_equal_logits_the_lower_index_comes_first),
+        cmocka_unit_test(a_nan_is_not_among_the_largest),
+        cmocka_unit_test(one_of_the_largest_is_accuracy),
+        cmocka_unit_test(k_is_five_and_at_most_the_classes),
+        cmocka_unit_test(perplexity_is_the_exponential_of_the_loss),
+        cmocka_unit_test(perplexity_is_of_one_loss),
+    };
+
+    return cmocka_run_group_tests_name("metric", tests, NULL, NULL);
+}
