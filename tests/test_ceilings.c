@@ -455,14 +455,7 @@ static void a_foreign_file_is_refused(void **state)
     const gx_ceilings saved = made();
     char *folder = save(&saved);
     char *path = file_in(folder);
-    const char *const foreign[] = { "",
-                                    "\n",
-                                    "[]",
-                                    "text",
-                                    "{}",
-                                    "a: [",
-                                    "\x7f"
-                                    "ELF\x02" };
+    const char *const foreign[] = { "", "\n", "[]", "text", "{}", "a: [", "\177ELF\2" };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(foreign); i++)
