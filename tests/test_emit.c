@@ -200,8 +200,8 @@ static void expanded_training_loads_again(void **state)
 {
     static const char *const sections[] = {
         "momentum: {lr: 0.1, dampening: 0.5}",
-        "adam: {}, schedule: {step: {every: 10, factor: 0.1, warmup: 3}}, "
-        "groups: [{params: [w1, \"blk.*.w\"], weight_decay: 0.1, lr: 0.25}]",
+        ("adam: {}, schedule: {step: {every: 10, factor: 0.1, warmup: 3}}, "
+         "groups: [{params: [w1, \"blk.*.w\"], weight_decay: 0.1, lr: 0.25}]"),
         "sgd: {lr: 1}, schedule: constant, accumulate: 3",
         "nesterov: {lr: 1}, clip_norm: 0.125, accumulate: 2",
     };
