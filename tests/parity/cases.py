@@ -45,8 +45,8 @@ class Row:
     def allowed(self, dtype, gradient):
         """The bound on an error of a tensor of that type."""
         computed = self.gradient if gradient else self.forward
-        if dtype == "bf16":
-            return self.stored[gradient] * ROUNDOFF["bf16"] + computed * ROUNDOFF["f32"]
+        if dtype in ("bf16", "f16"):
+            return self.stored[gradient] * ROUNDOFF[dtype] + computed * ROUNDOFF["f32"]
         return computed * ROUNDOFF[dtype]
 
 

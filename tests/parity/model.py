@@ -8,11 +8,12 @@ import os
 import struct
 import subprocess
 import sys
+import warnings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # Half a unit in the last place of 1: the largest relative error of one rounding.
-ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "tf32": 2.0**-11, "bf16": 2.0**-8}
+ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 
 
 def stop(status, message):
@@ -42,6 +43,11 @@ def import_torch():
     return torch
 
 
+def quiet_schedulers():
+    """SequentialLR calls schedulers in an order that they warn of."""
+    warnings.filterwarnings("ignore", category=UserWarning, module="torch.optim")
+
+
 # --- numbers ---
 
 
@@ -49,6 +55,8 @@ def round_to(dtype, x):
     """x as a tensor of that type holds it."""
     if dtype == "f64":
         return x
+    if dtype == "f16":
+        return struct.unpack("<e", struct.pack("<e", x))[0]
     single = struct.unpack("<f", struct.pack("<f", x))[0]
     if dtype != "bf16":
         return single
@@ -59,6 +67,21 @@ def round_to(dtype, x):
 
 def count(shape):
     return math.prod(shape)
+
+
+def error_of(ours, theirs, least=0.0):
+    """The largest difference, over the largest element of theirs, or `least`; where."""
+    if len(ours) != len(theirs):
+        return math.inf, 0
+    largest = max([least, *(abs(x) for x in theirs)])
+    worst, at = 0.0, 0
+    for i, (a, b) in enumerate(zip(ours, theirs)):
+        off = abs(a - b)
+        if not off <= worst:
+            worst, at = off if off == off else math.inf, i
+    if worst == 0:
+        return 0.0, 0
+    return worst / largest if largest > 0 else math.inf, at
 
 
 # --- .npy ---
@@ -83,7 +106,8 @@ def read_npy(path):
         raw = file.read()
     size = struct.unpack("<H", raw[8:10])[0]
     head = ast.literal_eval(raw[10:10 + size].decode())
-    data = array.array({"<f8": "d", "<f4": "f", "<i4": "i"}[head["descr"]], raw[10 + size:])
+    kind = {"<f8": "d", "<f4": "f", "<i4": "i", "|u1": "B"}[head["descr"]]
+    data = array.array(kind, raw[10 + size:])
     if sys.byteorder != "little":
         data.byteswap()
     return head["shape"], data.tolist()

@@ -168,11 +168,7 @@ def theirs(torch, dtype, start, name, lr, settings, beside):
 
 def compare(args, torch, dtype, only, folder):
     """A row for each configuration."""
-    import warnings
-
-    from parity import error_of
-
-    warnings.filterwarnings("ignore", category=UserWarning, module="torch.optim")
+    model.quiet_schedulers()
     start, rows = numbers(dtype), []
     for i, (name, lr, settings, beside) in enumerate(configurations()):
         if only and name not in only:
@@ -180,7 +176,7 @@ def compare(args, torch, dtype, only, folder):
         mine = ours(args, dtype, start, os.path.join(folder, f"optimizer{i}-{dtype}"), name,
                     lr, settings, beside)
         other = theirs(torch, dtype, start, name, lr, settings, beside)
-        error, tensor = max((error_of(mine[key], other[key])[0], key) for key in mine)
+        error, tensor = max((model.error_of(mine[key], other[key])[0], key) for key in mine)
         rows.append({"name": title(name, settings, beside), "optimizer": name, "lr": lr,
                      "settings": settings, "beside": beside, "type": dtype,
                      "error": error, "tensor": tensor, "allowed": ALLOWED[dtype],

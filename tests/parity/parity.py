@@ -40,12 +40,12 @@ def arguments():
     parser.add_argument("--only", metavar="LIST", help="these ops or optimizers alone")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--types", metavar="LIST", help="of f32, f64 (CPU) and bf16")
+    parser.add_argument("--types", metavar="LIST", help="of f32, f64 (CPU), bf16 and f16")
     args = parser.parse_args()
     args.types = args.types.split(",") if args.types else TYPES[args.device]
     for dtype in args.types:
-        if dtype not in ("f32", "f64", "bf16"):
-            parser.error(f"--types {dtype}: expected f32, f64 or bf16")
+        if dtype not in model.ROUNDOFF:
+            parser.error(f"--types {dtype}: expected one of {', '.join(model.ROUNDOFF)}")
         if dtype == "f64" and args.device == "gpu":
             parser.error("only the CPU keeps f64")
     return args
@@ -123,21 +123,6 @@ class Drawn:
         torch.autograd.backward(outputs, dys)
 
 
-def error_of(ours, theirs, least=0.0):
-    """The largest difference, over the largest element of theirs, or `least`; where."""
-    if len(ours) != len(theirs):
-        return math.inf, 0
-    largest = max([least, *(abs(x) for x in theirs)])
-    worst, at = 0.0, 0
-    for i, (a, b) in enumerate(zip(ours, theirs)):
-        off = abs(a - b)
-        if not off <= worst:
-            worst, at = off if off == off else math.inf, i
-    if worst == 0:
-        return 0.0, 0
-    return worst / largest if largest > 0 else math.inf, at
-
-
 class Worst:
     """Of many tensors the one whose error is the largest share of what is allowed."""
 
@@ -146,7 +131,7 @@ class Worst:
         self.share = -1.0
 
     def take(self, ours, theirs, where, allowed, least):
-        error, at = error_of(ours, theirs.detach().double().flatten().tolist(), least)
+        error, at = model.error_of(ours, theirs.detach().double().flatten().tolist(), least)
         share = error / allowed if allowed else math.inf if error else 0.0
         if share > self.share:
             self.share, self.error, self.allowed = share, error, allowed
@@ -255,9 +240,8 @@ def main():
             rows += of_op
             undone += [f"{name}: {field}" for field in undrawn(entry, of_op)]
         for dtype in args.types:
-            if dtype == "bf16":  # optimizers.py says why
-                continue
-            of_optimizers += optimizers.compare(args, torch, dtype, only, folder)
+            if dtype in optimizers.ALLOWED:
+                of_optimizers += optimizers.compare(args, torch, dtype, only, folder)
     finally:
         if not args.keep:
             shutil.rmtree(folder)
