@@ -117,57 +117,101 @@ def activate(torch, act, x):
 # --- products and activations ---
 
 
-@row("gemm", forward=48, gradient=96, stored=(3, 4), cancels=True,
-     why="sums of up to 40 products, each rounded once in torch's order and once in ours; "
-         "bf16 rounds the product, then what the activation makes of it")
+def whole(rng, shape, off=0.0):
+    """Whole numbers, or those plus `off`: sums of them that are not 0 stay off 0 in each
+    type, which is where relu bends."""
+    return [rng.randint(-2, 2) + off for _ in range(size_of(shape))]
+
+
+def add_steps(rng, entry, draw, prefix, shape, bias):
+    """Scale, bias, residual and activation behind a tensor of that shape, as far as the op
+    has them. Returns what PyTorch does: of torch, operands and x, (out, pre)."""
+    act = rng.choice(choices(entry, prefix + "act"))
+    kink = act == "relu"
+    factor, steps = 1.0, ["bias", "residual"]
+    if act != "none":
+        draw.fields[prefix + "act"] = act
+        steps.append("act")
+    if has(entry, prefix + "scale") and rng.random() < 0.4:
+        factor = draw.fields[prefix + "scale"] = rng.choice((0.5, -2.0))
+        steps.insert(0, "scale")
+    if bias or rng.random() < 0.5:
+        draw.add(prefix + "bias", shape[-1:], whole(rng, shape[-1:], 0.25) if kink else
+                 normal(rng, shape[-1:]))
+    if has(entry, prefix + "residual") and rng.random() < 0.4:
+        draw.add(prefix + "residual", shape,
+                 whole(rng, shape) if kink else normal(rng, shape))
+    steps = [step for step in steps if step not in ("bias", "residual")
+             or prefix + step in draw.operands]
+    if has(entry, prefix + "order") and steps and rng.random() < 0.5:
+        rng.shuffle(steps)
+        draw.fields[prefix + "order"] = list(steps)
+
+    def apply(torch, x, y):
+        pre = None
+        for step in steps:
+            if step == "act":
+                pre, y = y, activate(torch, act, y)
+            else:
+                y = factor * y if step == "scale" else y + x[prefix + step]
+        return y, y if pre is None else pre
+
+    return apply
+
+
+@row("gemm", forward=64, gradient=192, stored=(4, 5), cancels=True,
+     why="sums of up to 120 products, each rounded once in torch's order and once in ours; "
+         "bf16 rounds the product, then what each step behind it makes of it")
 def gemm(rng, entry):
     m, n, k = (rng.choice(SIZES + (40,)) for _ in range(3))
     ta, tb = rng.random() < 0.5, rng.random() < 0.5
-    act = rng.choice(choices(entry, "epilogue.act"))
+    batch, of_a, of_b, summed = [], True, True, False
+    if has(entry, "sum_batch") and rng.random() < 0.5:
+        batch = [rng.choice((1, 2, 3)) for _ in range(rng.randint(1, 2))]
+        one = rng.choice("ab--")
+        of_a, of_b = one != "a", one != "b"
+        summed = one == "-" and rng.random() < 0.5
+    alpha = beta = 1.0
+    out = ([] if summed else batch) + [m, n]
+    draw = Draw(None, trans_a=ta, trans_b=tb)
+    if summed:
+        draw.fields["sum_batch"] = True
+    if has(entry, "alpha") and rng.random() < 0.4:
+        alpha = draw.fields["alpha"] = rng.choice((0.5, -2.0))
+    if has(entry, "c") and rng.random() < 0.4:
+        draw.add("c", out, whole(rng, out))
+        if rng.random() < 0.5:
+            beta = draw.fields["beta"] = rng.choice((0.5, 2.0))
+    apply = add_steps(rng, entry, draw, "epilogue.", out, bias=True)
+    kink = draw.fields.get("epilogue.act") == "relu"
+    for name, own, shape in (("a", of_a, [k, m] if ta else [m, k]),
+                             ("b", of_b, [n, k] if tb else [k, n])):
+        shape = (batch if own else []) + shape
+        draw.add(name, shape, whole(rng, shape) if kink else normal(rng, shape))
 
     def call(torch, x):
-        a = x["a"].T if ta else x["a"]
-        b = x["b"].T if tb else x["b"]
-        y = a @ b
-        if "epilogue.bias" in x:
-            y = y + x["epilogue.bias"]
-        return {"out": activate(torch, act, y)}
+        y = (x["a"].mT if ta else x["a"]) @ (x["b"].mT if tb else x["b"])
+        if summed:
+            y = y.sum(tuple(range(len(batch))))
+        y = alpha * y + (beta * x["c"] if "c" in x else 0)
+        return {"out": apply(torch, x, y)[0]}
 
-    draw = Draw(call, trans_a=ta, trans_b=tb)
-    if act != "none":
-        draw.fields["epilogue.act"] = act
-    # Whole numbers plus halves are exact in each type and never 0, where relu bends.
-    kink = act == "relu"
-    numbers = (lambda shape: [float(rng.randint(-2, 2)) for _ in range(size_of(shape))]) \
-        if kink else (lambda shape: normal(rng, shape))
-    a, b = ([k, m] if ta else [m, k]), ([n, k] if tb else [k, n])
-    draw.add("a", a, numbers(a)).add("b", b, numbers(b))
-    if kink or rng.random() < 0.5:
-        draw.add("epilogue.bias", [n], [x + 0.5 for x in numbers([n])])
+    draw.call = call
     return draw
 
 
-@row("epilogue", forward=24, gradient=192, stored=(2, 3), cancels=True,
-     why="a sum, a function of a few roundings; the bias's gradient sums up to some "
+@row("epilogue", forward=24, gradient=192, stored=(3, 4), cancels=True,
+     why="a few sums, a function of a few roundings; the bias's gradient sums up to some "
          "thousand elements of either sign")
 def epilogue(rng, entry):
     shape = shape_of(rng)
-    act = rng.choice(choices(entry, "act"))
-
-    def call(torch, x):
-        pre = x["x"] + x["bias"] if "bias" in x else x["x"]
-        return {"out": activate(torch, act, pre), "pre": pre}
-
-    draw = Draw(call, act=act)
-    kink = act == "relu"
-    draw.add("x", shape, [float(rng.randint(-3, 3)) + 0.25 if kink else rng.gauss(0, 1)
-                          for _ in range(size_of(shape))])
-    if rng.random() < 0.6:
-        draw.add("bias", shape[-1:],
-                 [float(rng.randint(-1, 1)) + 0.5 if kink else rng.gauss(0, 1)
-                  for _ in range(shape[-1])])
+    draw = Draw(None)
+    apply = add_steps(rng, entry, draw, "", shape, bias=False)
+    kink = draw.fields.get("act") == "relu"
+    draw.add("x", shape, whole(rng, shape, 0.125) if kink else normal(rng, shape))
     if rng.random() < 0.3:
         draw.outputs["pre"] = None
+    draw.call = lambda torch, x: dict(zip(("out", "pre"), apply(torch, x, x["x"])))
     return draw
 
 
