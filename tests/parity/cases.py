@@ -159,9 +159,10 @@ def add_steps(rng, entry, draw, prefix, shape, bias):
     return apply
 
 
-@row("gemm", forward=64, gradient=192, stored=(4, 5), cancels=True,
+@row("gemm", forward=64, gradient=192, stored=(4, 12), cancels=True,
      why="sums of up to 120 products, each rounded once in torch's order and once in ours; "
-         "bf16 rounds the product, then what each step behind it makes of it")
+         "bf16 rounds the product, then what each step behind it makes of it, and the "
+         "gradient once a step before it is summed up")
 def gemm(rng, entry):
     m, n, k = (rng.choice(SIZES + (40,)) for _ in range(3))
     ta, tb = rng.random() < 0.5, rng.random() < 0.5
@@ -200,7 +201,7 @@ def gemm(rng, entry):
     return draw
 
 
-@row("epilogue", forward=24, gradient=192, stored=(3, 4), cancels=True,
+@row("epilogue", forward=64, gradient=192, stored=(3, 4), cancels=True,
      why="a few sums, a function of a few roundings; the bias's gradient sums up to some "
          "thousand elements of either sign")
 def epilogue(rng, entry):
@@ -216,7 +217,7 @@ def epilogue(rng, entry):
 
 
 @row("relu", "gelu_tanh", "gelu_erf", "silu", "tanh", "sigmoid", forward=32, gradient=32,
-     stored=(1, 3),
+     stored=(1, 4),
      why="a function of a few roundings, whose f32 forms differ by units in the last place")
 def activation(rng, entry):
     act = entry["name"]
@@ -308,7 +309,7 @@ def broadcast_to(rng, entry):
                 shape=full).add("x", shape, normal(rng, shape))
 
 
-@row("softmax", forward=24, gradient=96, stored=(1, 3),
+@row("softmax", forward=24, gradient=96, stored=(1, 5), cancels=True,
      why="an exponential and a sum; the gradient is a difference of near equals")
 def softmax(rng, entry):
     shape = shape_of(rng, 1)
