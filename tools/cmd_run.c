@@ -87,10 +87,10 @@ int gx_cmd_run(const gx_args *args)
                                   "is expected beside it");
     st = gx_device_choose(args, false, &device, &mode, &err);
     if (st == GX_OK)
-        st = gx_session_load(&run.session, args,
-                             &(gx_session_needs){ .data_programs = !args->blocks,
-                                                  .exact = args->exact },
-                             device, mode, &err);
+        st = gx_session_load(
+            &run.session, args,
+            &(gx_session_needs){ .data_programs = !args->blocks, .exact = args->exact },
+            device, mode, &err);
     if (st == GX_OK)
         st = check_outs(&run.session, &err);
     if (st == GX_OK)
