@@ -56,6 +56,8 @@ gx_ceilings gx_ceilings_none(void)
         .node_s = -1,
         .programmatic_node_s = -1,
         .copy_node_s = -1,
+        .copy_engine_s = -1,
+        .beside_s = -1,
         .join_s = -1,
         .step_s = -1,
         .launch_s = -1,
@@ -276,6 +278,8 @@ static bool read_document(gx_diagnostics *list, const gx_doc *doc,
                                         "node_s",
                                         "programmatic_node_s",
                                         "copy_node_s",
+                                        "copy_engine_s",
+                                        "beside_s",
                                         "join_s",
                                         "step_s",
                                         "launch_s",
@@ -298,6 +302,8 @@ static bool read_document(gx_diagnostics *list, const gx_doc *doc,
         !read_figure(list, doc, "node_s", &ceilings->node_s) ||
         !read_figure(list, doc, "programmatic_node_s", &ceilings->programmatic_node_s) ||
         !read_figure(list, doc, "copy_node_s", &ceilings->copy_node_s) ||
+        !read_figure(list, doc, "copy_engine_s", &ceilings->copy_engine_s) ||
+        !read_figure(list, doc, "beside_s", &ceilings->beside_s) ||
         !read_figure(list, doc, "join_s", &ceilings->join_s) ||
         !read_figure(list, doc, "step_s", &ceilings->step_s) ||
         !read_figure(list, doc, "launch_s", &ceilings->launch_s) ||
@@ -399,6 +405,8 @@ static void put_ceilings(gx_text *text, const gx_device_info *info,
     put_line(text, "node_s", ceilings->node_s);
     put_line(text, "programmatic_node_s", ceilings->programmatic_node_s);
     put_line(text, "copy_node_s", ceilings->copy_node_s);
+    put_line(text, "copy_engine_s", ceilings->copy_engine_s);
+    put_line(text, "beside_s", ceilings->beside_s);
     put_line(text, "join_s", ceilings->join_s);
     put_line(text, "step_s", ceilings->step_s);
     put_line(text, "launch_s", ceilings->launch_s);

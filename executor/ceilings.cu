@@ -77,6 +77,15 @@ static __global__ void __launch_bounds__(GX_CEILINGS_BLOCK)
         store(to + (i & mask), load(from + (i & mask)));
 }
 
+static __global__ void spin_kernel(int cycles)
+{
+    gx_begin_kernel();
+    const long long begin = clock64();
+
+    while (clock64() - begin < cycles) {
+    }
+}
+
 static __global__ void overlap_kernel(void)
 {
     gx_begin_kernel();
@@ -92,6 +101,11 @@ const void *gx_noise_kernel(void)
 const void *gx_copy_kernel(void)
 {
     return (const void *)copy_kernel;
+}
+
+const void *gx_spin_kernel(void)
+{
+    return (const void *)spin_kernel;
 }
 
 const void *gx_overlap_kernel(void)

@@ -19,7 +19,10 @@ enum {
     /* Copies and diamonds: slopes between two numbers of them. */
     FEW_PARTS = 16,
     MANY_PARTS = 64,
-    COPY_BYTES = 4,
+    SPIN_CYCLES = 3000, /* of a kernel that runs beside another: a microsecond or two */
+    FEW_BYTES = 4,
+    BUFFER_BYTES = 64 << 10,
+    LARGE_BYTES = 512 << 10,
 
     REPEATS = 9, /* blocks, of which the median counts */
     MOST_REPLAYS = 200,
@@ -157,6 +160,7 @@ static gx_status measure_step(const gx_ceilings_bench *bench, double node_s,
 typedef struct gx_copy_chain {
     gx_link_chain link; /* one kernel */
     void *to, *pinned;
+    size_t bytes;
     int n;
 } gx_copy_chain;
 
@@ -167,16 +171,16 @@ static gx_status record_copies(void *user, gx_error *err)
 
     for (int i = 0; i < chain->n; i++) {
         GX_TRY(launch_links(&chain->link, err));
-        GX_TRY(GX_CUDA(cudaMemcpyAsync(chain->to, chain->pinned, COPY_BYTES,
+        GX_TRY(GX_CUDA(cudaMemcpyAsync(chain->to, chain->pinned, chain->bytes,
                                        cudaMemcpyHostToDevice, stream),
                        err));
     }
     return GX_OK;
 }
 
-/* By pairs of a kernel and a copy, less what the kernels take by themselves. */
-static gx_status measure_copy_with(const gx_ceilings_bench *bench, void *pinned,
-                                   double node_s, double *copy_node_s, gx_error *err)
+/* Seconds that a kernel and a copy of `bytes` take in a chain of such pairs. */
+static gx_status time_pair(const gx_ceilings_bench *bench, void *pinned, size_t bytes,
+                           double *pair_s, gx_error *err)
 {
     double seconds[2];
 
@@ -185,26 +189,44 @@ static gx_status measure_copy_with(const gx_ceilings_bench *bench, void *pinned,
             .link = { bench->device, 1, false },
             .to = bench->memory,
             .pinned = pinned,
+            .bytes = bytes,
             .n = i == 0 ? FEW_PARTS : MANY_PARTS,
         };
 
         GX_TRY(time_recorded(bench, record_copies, &chain, &seconds[i], err));
     }
-    *copy_node_s =
-        plausible((seconds[1] - seconds[0]) / (MANY_PARTS - FEW_PARTS) - node_s);
+    *pair_s = (seconds[1] - seconds[0]) / (MANY_PARTS - FEW_PARTS);
     return GX_OK;
 }
 
-static gx_status measure_copy(const gx_ceilings_bench *bench, double node_s,
-                              double *copy_node_s, gx_error *err)
+/* A few bytes go another way than a whole buffer, which an engine of its own copies: what
+ * that costs beside the bytes follows from two sizes. */
+static gx_status measure_copies(const gx_ceilings_bench *bench, void *pinned,
+                                gx_ceilings *ceilings, gx_error *err)
+{
+    double few, buffer, large;
+
+    GX_TRY(time_pair(bench, pinned, FEW_BYTES, &few, err));
+    GX_TRY(time_pair(bench, pinned, BUFFER_BYTES, &buffer, err));
+    GX_TRY(time_pair(bench, pinned, LARGE_BYTES, &large, err));
+    const double byte_s = (large - buffer) / (LARGE_BYTES - BUFFER_BYTES);
+
+    ceilings->copy_node_s = plausible(few - ceilings->node_s);
+    ceilings->copy_engine_s =
+        plausible(buffer - BUFFER_BYTES * byte_s - ceilings->node_s);
+    return GX_OK;
+}
+
+static gx_status measure_copy(const gx_ceilings_bench *bench, gx_ceilings *ceilings,
+                              gx_error *err)
 {
     void *pinned = NULL;
 
-    if (node_s < 0)
+    if (ceilings->node_s < 0)
         return GX_OK;
-    GX_TRY(GX_CUDA(cudaMallocHost(&pinned, COPY_BYTES), err));
-    memset(pinned, 0, COPY_BYTES);
-    const gx_status st = measure_copy_with(bench, pinned, node_s, copy_node_s, err);
+    GX_TRY(GX_CUDA(cudaMallocHost(&pinned, LARGE_BYTES), err));
+    memset(pinned, 0, LARGE_BYTES);
+    const gx_status st = measure_copies(bench, pinned, ceilings, err);
     return gx_first(st, GX_CUDA(cudaFreeHost(pinned), err));
 }
 
@@ -245,36 +267,86 @@ static gx_status record_diamonds(void *user, gx_error *err)
     return launch_on(diamonds->device, 0, err);
 }
 
-static gx_status measure_join_with(const gx_ceilings_bench *bench,
-                                   const cudaEvent_t event[2], double node_s,
-                                   double *join_s, gx_error *err)
+/* A quarter of the card, so that two fit beside each other. */
+static gx_status spin_on(gx_device *device, int lane, gx_error *err)
+{
+    gx_ctx ctx = gx_device_ctx(device, lane);
+    const dim3 grid = { (unsigned)(ctx.n_sm < 4 ? 1 : ctx.n_sm / 4), 1, 1 };
+    const dim3 block = { GX_CEILINGS_BLOCK, 1, 1 };
+    int cycles = SPIN_CYCLES;
+    void *arguments[] = { &cycles };
+
+    return gx_launch(&ctx, "spin", gx_spin_kernel(), grid, block, 0, arguments, err);
+}
+
+static gx_status record_alone(void *user, gx_error *err)
+{
+    const gx_diamonds *chain = user;
+
+    for (int i = 0; i < chain->n; i++)
+        GX_TRY(spin_on(chain->device, 0, err));
+    return GX_OK;
+}
+
+/* Two chains of that many nodes side by side. */
+static gx_status record_beside(void *user, gx_error *err)
+{
+    const gx_diamonds *chains = user;
+    void *const *const stream = chains->device->lane_stream;
+    const cudaEvent_t *const event = chains->event;
+
+    GX_TRY(launch_on(chains->device, 0, err));
+    GX_TRY(GX_CUDA(cudaEventRecord(event[0], stream[0]), err));
+    GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[1], event[0], 0), err));
+    for (int i = 0; i < chains->n; i++)
+        for (int lane = 0; lane < 2; lane++)
+            GX_TRY(spin_on(chains->device, lane, err));
+    GX_TRY(GX_CUDA(cudaEventRecord(event[1], stream[1]), err));
+    GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[0], event[1], 0), err));
+    return launch_on(chains->device, 0, err);
+}
+
+static gx_status slope(const gx_ceilings_bench *bench, gx_record_fn *record,
+                       const cudaEvent_t event[2], double *part_s, gx_error *err)
 {
     double seconds[2];
 
     for (int i = 0; i < 2; i++) {
-        gx_diamonds diamonds = { .device = bench->device,
-                                 .event = { event[0], event[1] },
-                                 .n = i == 0 ? FEW_PARTS : MANY_PARTS };
+        gx_diamonds parts = { .device = bench->device,
+                              .event = { event[0], event[1] },
+                              .n = i == 0 ? FEW_PARTS : MANY_PARTS };
 
-        GX_TRY(time_recorded(bench, record_diamonds, &diamonds, &seconds[i], err));
+        GX_TRY(time_recorded(bench, record, &parts, &seconds[i], err));
     }
-    *join_s = plausible(
-        ((seconds[1] - seconds[0]) / (MANY_PARTS - FEW_PARTS) - 2 * node_s) / 2);
+    *part_s = (seconds[1] - seconds[0]) / (MANY_PARTS - FEW_PARTS);
     return GX_OK;
 }
 
-static gx_status measure_join(const gx_ceilings_bench *bench, double node_s,
-                              double *join_s, gx_error *err)
+static gx_status measure_lanes(const gx_ceilings_bench *bench, const cudaEvent_t event[2],
+                               gx_ceilings *ceilings, gx_error *err)
+{
+    double diamond, alone, level;
+
+    GX_TRY(slope(bench, record_diamonds, event, &diamond, err));
+    GX_TRY(slope(bench, record_alone, event, &alone, err));
+    GX_TRY(slope(bench, record_beside, event, &level, err));
+    ceilings->join_s = plausible((diamond - 2 * ceilings->node_s) / 2);
+    ceilings->beside_s = plausible(level - alone);
+    return GX_OK;
+}
+
+static gx_status measure_join(const gx_ceilings_bench *bench, gx_ceilings *ceilings,
+                              gx_error *err)
 {
     cudaEvent_t event[2] = { NULL, NULL };
     gx_status st = GX_OK;
 
-    if (node_s < 0)
+    if (ceilings->node_s < 0)
         return GX_OK;
     for (int i = 0; i < 2 && st == GX_OK; i++)
         st = GX_CUDA(cudaEventCreateWithFlags(&event[i], cudaEventDisableTiming), err);
     if (st == GX_OK)
-        st = measure_join_with(bench, event, node_s, join_s, err);
+        st = measure_lanes(bench, event, ceilings, err);
     for (int i = 0; i < 2; i++)
         if (event[i])
             st = gx_first(st, GX_CUDA(cudaEventDestroy(event[i]), err));
@@ -308,11 +380,12 @@ gx_status gx_ceilings_latencies(const gx_ceilings_bench *bench, gx_ceilings *cei
 
     GX_TRY(gx_load_kernel(gx_empty_kernel(), 0, "empty", err));
     GX_TRY(gx_load_kernel(gx_overlap_kernel(), 0, "empty", err));
+    GX_TRY(gx_load_kernel(gx_spin_kernel(), 0, "spin", err));
     GX_TRY(measure_node(bench, false, &ceilings->node_s, err));
     if (has_programmatic)
         GX_TRY(measure_node(bench, true, &ceilings->programmatic_node_s, err));
-    GX_TRY(measure_copy(bench, ceilings->node_s, &ceilings->copy_node_s, err));
-    GX_TRY(measure_join(bench, ceilings->node_s, &ceilings->join_s, err));
+    GX_TRY(measure_copy(bench, ceilings, err));
+    GX_TRY(measure_join(bench, ceilings, err));
     GX_TRY(measure_step(bench, ceilings->node_s, &ceilings->step_s, err));
     GX_TRY(measure_launch(bench, &ceilings->launch_s, err));
     GX_TRY(gx_empty_graph_host(bench->device->ordinal, 1, HOST_REPLAYS, &host_s, err));

@@ -19,6 +19,9 @@ const void *gx_noise_kernel(void);
  * of n_units, a power of two, over and over, n_moves of them in all. Goes past L1. */
 const void *gx_copy_kernel(void);
 
+/* (int cycles): lasts for so many cycles of a multiprocessor. */
+const void *gx_spin_kernel(void);
+
 /* (): does nothing, but may be brought in while the kernel before it still runs. */
 const void *gx_overlap_kernel(void);
 

@@ -318,7 +318,7 @@ static int64_t launches_per_step(const gx_exec *exec)
     int64_t sum = 0;
 
     for (size_t i = 0; i < exec->plan->n_units; i++) {
-        const int planned = exec->plan->units[i].n_launches;
+        const int planned = gx_planned_launches(&exec->plan->units[i]);
         const int n = planned >= 0 ? planned : exec->units[i].n_seen;
 
         if (n < 0)

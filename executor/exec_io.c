@@ -81,7 +81,7 @@ static gx_status write_input(gx_exec *exec, const char *name, const gx_tensor *h
     GX_TRY(gx_check_host(value->name, value->dtype, value->rank, value->dim, host, true,
                          err));
     if (value->index_limit > 0)
-        GX_TRY(gx_check_indices(host, value->index_limit, name, err));
+        GX_TRY(gx_check_indices(host, value->index_limit, value->index_ignored, name, err));
     /* An input that no op reads has no memory. */
     if (to && gx_count(host) > 0) {
         if (on_cpu(exec))
@@ -114,8 +114,12 @@ static gx_status rebind(gx_exec *exec, int32_t id, void *data, gx_error *err)
     if (!on_cpu(exec))
         GX_TRY(gx_exec_cuda_deliver(exec, err));
     gx_capture_drop(exec);
-    exec->value_data[id] = data;
-    gx_exec_point(exec, id);
+    for (int32_t i = 0; i < (int32_t)exec->plan->graph->n_values; i++) {
+        if (exec->plan->home[i] != id) /* the input itself, and its views */
+            continue;
+        exec->value_data[i] = data;
+        gx_exec_point(exec, i);
+    }
     return GX_OK;
 }
 

@@ -29,6 +29,8 @@ void gx_layout_accesses(const gx_plan *plan, int32_t u, gx_access_fn *access, vo
     const gx_graph *graph = plan->graph;
     const gx_unit *unit = &plan->units[u];
 
+    if (unit->is_view)
+        return;
     for (int32_t i = unit->first_node; i < unit->first_node + unit->n_nodes; i++) {
         const gx_node *node = &graph->nodes[i];
         int arg = -1;
@@ -45,9 +47,50 @@ void gx_layout_accesses(const gx_plan *plan, int32_t u, gx_access_fn *access, vo
             if (field->kind == GX_FIELD_OUT ? is_elided(unit, i, arg)
                                             : reads_elided(graph, unit, i, id))
                 continue;
-            access(user, u, id, field->kind != GX_FIELD_OUT, field->kind != GX_FIELD_IN);
+            access(user, u, plan->home[id], field->kind != GX_FIELD_OUT,
+                   field->kind != GX_FIELD_IN);
         }
     }
+}
+
+/* --- views --- */
+
+/* Values that are written once in a step, so that a view of one always shows what it
+ * should: not parameters and state. An input may be written again before its view, which
+ * is an output, is read. */
+static bool may_show(const gx_value *view, const gx_value *home)
+{
+    return view->kind == GX_VALUE_TEMP &&
+           (home->kind == GX_VALUE_TEMP ||
+            (home->kind == GX_VALUE_INPUT && !view->is_output));
+}
+
+static gx_status find_views(gx_plan *plan, bool reuse, gx_error *err)
+{
+    const gx_graph *graph = plan->graph;
+
+    if (!plan->home)
+        plan->home =
+            gx_arena_alloc(plan->arena, (graph->n_values + 1) * sizeof *plan->home);
+    if (!plan->home)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
+    for (size_t i = 0; i < graph->n_values; i++)
+        plan->home[i] = (int32_t)i;
+    for (size_t u = 0; u < plan->n_units; u++) {
+        gx_unit *unit = &plan->units[u];
+        const gx_node *node = &graph->nodes[unit->first_node];
+
+        unit->is_view = false;
+        if (!reuse || unit->n_nodes != 1 || !node->op->view)
+            continue;
+        const int32_t home = plan->home[node->arg[0]];
+
+        if (may_show(&graph->values[node->arg[1]], &graph->values[home])) {
+            unit->is_view = true;
+            plan->home[node->arg[1]] = home;
+        }
+    }
+    return GX_OK;
 }
 
 /* --- lanes --- */
@@ -124,7 +167,8 @@ static int assign_lanes(gx_plan *plan, lanes *l)
 
         l->writes_on_path = false;
         gx_layout_accesses(plan, u, see_path, l);
-        unit->lane = unit->phase == GX_PHASE_BACKWARD && !l->writes_on_path;
+        unit->lane =
+            unit->phase == GX_PHASE_BACKWARD && !l->writes_on_path && !unit->is_view;
         if (unit->phase <= GX_PHASE_BACKWARD && !(unit->lane == 1 && is_sum(plan, unit)))
             gx_layout_accesses(plan, u, extend_path, l);
     }
@@ -244,6 +288,10 @@ static gx_status order_units(gx_plan *plan, gx_order *order, waits *w, gx_error 
         gx_unit *unit = &plan->units[u];
         const int lane = unit->lane;
 
+        order->seen[u] = seen[lane];
+        unit->programmatic_first = false;
+        if (unit->is_view) /* it is nowhere in the order: nothing runs */
+            continue;
         w->needed = -1;
         w->reads_fresh = false;
         gx_layout_accesses(plan, u, find_needed, w);
@@ -291,7 +339,9 @@ gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes
     order.seen = malloc((plan->n_units + 1) * sizeof *order.seen);
     if (!order.seen)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
-    st = find_lanes(plan, n_lanes, err);
+    st = find_views(plan, reuse, err);
+    if (st == GX_OK)
+        st = find_lanes(plan, n_lanes, err);
     if (st == GX_OK)
         st = find_waits(plan, &order, err);
     if (st == GX_OK)

@@ -12,6 +12,7 @@ typedef struct life {
     int32_t first;
     int32_t last[GX_MAX_LANES];
     int32_t block;
+    bool kept;                     /* a view of it is an output */
     int32_t next_first, next_last; /* in the lists of the unit that is first or last */
 } life;
 
@@ -106,6 +107,8 @@ static gx_status start_values(memory *m, size_t element_bytes, gx_error *err)
         m->lives[i] = (life){ .first = NONE, .last = { NONE, NONE }, .block = NONE };
         GX_TRY(value_bytes(&plan->graph->values[i], element_bytes, &slot->bytes, err));
     }
+    for (size_t i = 0; i < plan->graph->n_values; i++)
+        m->lives[plan->home[i]].kept |= plan->graph->values[i].is_output;
     mark_elided(plan);
     return GX_OK;
 }
@@ -156,11 +159,11 @@ static gx_status place_values(memory *m, bool reuse, gx_error *err)
         gx_slot_info *slot = &plan->slots[i];
         life *l = &m->lives[i];
 
-        if (is_persistent(value) || slot->elided)
+        if (is_persistent(value) || slot->elided || plan->home[i] != i)
             continue;
         if (l->first != NONE && value->kind != GX_VALUE_INPUT)
             slot->first_unit = l->first;
-        if (keeps_place(value) || l->first == NONE || !reuse) {
+        if (keeps_place(value) || l->kept || l->first == NONE || !reuse) {
             GX_TRY(take(m, i, err));
             continue;
         }
@@ -184,6 +187,18 @@ static gx_status place_temporaries(memory *m, gx_error *err)
     return GX_OK;
 }
 
+/* A view lies where its home lies, as long as that does. */
+static void place_views(gx_plan *plan)
+{
+    for (size_t i = 0; i < plan->graph->n_values; i++) {
+        const gx_slot_info *home = &plan->slots[plan->home[i]];
+
+        plan->slots[i].offset = home->offset;
+        plan->slots[i].first_unit = home->first_unit;
+        plan->slots[i].last_unit = home->last_unit;
+    }
+}
+
 static gx_status find_offsets(memory *m, bool reuse, size_t element_bytes, gx_error *err)
 {
     gx_plan *plan = m->plan;
@@ -198,6 +213,7 @@ static gx_status find_offsets(memory *m, bool reuse, size_t element_bytes, gx_er
             "the plan has a unit that reads a value which another one never stores");
     GX_TRY(place_values(m, reuse, err));
     GX_TRY(place_temporaries(m, err));
+    place_views(plan);
     plan->arena_bytes = (size_t)gx_offsets_bytes(m->offsets);
     return GX_OK;
 }

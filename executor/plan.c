@@ -234,10 +234,12 @@ gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
     gx_unit_info info = {
         .first_node = (size_t)unit->first_node,
         .n_nodes = (size_t)unit->n_nodes,
-        .alternative = unit->alternative ? unit->alternative->name : "reference",
+        .alternative = unit->is_view       ? "view"
+                       : unit->alternative ? unit->alternative->name
+                                           : "reference",
         .lane = unit->lane,
         .phase = unit->phase,
-        .measured_us = unit->us,
+        .measured_us = unit->is_view ? -1 : unit->us,
         .workspace_bytes = unit->workspace_bytes,
         .n_rejected = unit->n_rejected,
         .waits = unit->waits,

@@ -29,6 +29,7 @@ typedef struct gx_unit {
     gx_rejected *rejected;
     size_t n_rejected;
     /* set by layout */
+    bool is_view; /* what it makes lies where its input lies: nothing is run */
     int32_t
         *waits; /* units of the other lane that must have ended before this one starts */
     int n_waits;
@@ -37,6 +38,12 @@ typedef struct gx_unit {
     bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
 } gx_unit;
 
+/* Graph nodes that the unit adds; -1: not known before it is captured. */
+static inline int gx_planned_launches(const gx_unit *unit)
+{
+    return unit->is_view ? 0 : unit->n_launches;
+}
+
 struct gx_plan {
     const gx_graph *graph;
     gx_arena *arena;
@@ -44,8 +51,9 @@ struct gx_plan {
     gx_unit *units;
     size_t n_units;
     gx_slot_info *slots; /* by value id */
-    size_t arena_bytes;  /* inputs, outputs and temporaries */
-    size_t naive_bytes;  /* the same without reuse */
+    int32_t *home; /* by value id: the value whose memory it has; itself but for views */
+    size_t arena_bytes; /* inputs, outputs and temporaries */
+    size_t naive_bytes; /* the same without reuse */
     size_t workspace_bytes[GX_MAX_LANES];
     int n_lanes;
     bool programmatic;
@@ -70,10 +78,11 @@ void gx_match_elided(const gx_graph *graph, int32_t first, int32_t n, bool *elid
 
 /* --- layout.c: pure C --- */
 
-/* Lanes, waits, lifetimes and offsets for the units that stand in the plan. Weight
- * gradients and what follows from them alone go to lane 1 when n_lanes is 2. Two values
- * share memory only when every reader of the first is ordered before the writer of the
- * second, across lanes too. element_bytes 0: the types' own sizes; 8: the CPU. */
+/* Views, lanes, waits, lifetimes and offsets for the units that stand in the plan. A view
+ * of a temporary, or of an input, lies in its memory; without reuse all are copies.
+ * Weight gradients and what follows from them alone go to lane 1 when n_lanes is 2. Two
+ * values share memory only when every reader of the first is ordered before the writer of
+ * the second, across lanes too. element_bytes 0: the types' own sizes; 8: the CPU. */
 gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
                     gx_error *err) GX_MUST_CHECK;
 

@@ -15,7 +15,7 @@ typedef struct front {
 
 typedef struct lane {
     int64_t stream;
-    double finish;
+    double begin, finish;
     int64_t traced_end; /* INT64_MIN: nothing ran on it yet */
 } lane;
 
@@ -31,7 +31,8 @@ typedef struct walker {
     const gx_predict_work *work;
     const gx_predict_costs *costs;
     bool programmatic;
-    lane *lanes; /* sorted by stream */
+    lane *lanes;       /* sorted by stream */
+    const lane *first; /* the same after a first walk, or NULL */
     size_t n_lanes;
     front now, recorded, barrier;
     bool any_record;
@@ -146,6 +147,25 @@ static bool may_be_programmatic(const gx_trace *trace, const gx_trace_activity *
            strncmp(name, "cuLaunchKernelEx", 16) == 0;
 }
 
+static bool is_of_host(gx_trace_memory memory)
+{
+    return memory == GX_TRACE_MEMORY_PAGEABLE || memory == GX_TRACE_MEMORY_PINNED;
+}
+
+/* A buffer of some size goes from or to the host by an engine of its own. */
+static bool takes_engine(const gx_trace_activity *activity)
+{
+    enum { BUFFER_BYTES = 32 << 10 };
+
+    return activity->bytes >= BUFFER_BYTES &&
+           (is_of_host(activity->source) || is_of_host(activity->target));
+}
+
+static double copy_ns(const gx_predict_costs *costs, const gx_trace_activity *activity)
+{
+    return takes_engine(activity) ? costs->engine_ns : costs->copy_ns;
+}
+
 /* What the node takes in a chain, behind work of its stream that ended at `traced_end`.
  */
 static double node_ns(const walker *w, const gx_trace_activity *activity,
@@ -160,10 +180,19 @@ static double node_ns(const walker *w, const gx_trace_activity *activity,
     const double least = overlaps || saves ? costs->programmatic_ns : costs->node_ns;
     const double saved = saves ? costs->node_ns - costs->programmatic_ns : 0.0;
     const double untraced = activity->kind == GX_TRACE_COPY
-                                ? traced + costs->copy_ns
+                                ? traced + copy_ns(costs, activity)
                                 : traced - costs->trace_ns - saved;
 
     return untraced > least ? untraced : least;
+}
+
+/* By the first walk another stream is at work then. */
+static bool runs_beside(const walker *w, size_t own, double start)
+{
+    for (size_t i = 0; w->first && i < w->n_lanes; i++)
+        if (i != own && w->first[i].begin <= start && start < w->first[i].finish)
+            return true;
+    return false;
 }
 
 /* The share of the card that a node fills. Copies have engines of their own. */
@@ -191,7 +220,8 @@ static void pass_item(walker *w, size_t i)
     const size_t index = find_lane(w, activity->stream);
     lane *const own = &w->lanes[index];
     waiter *const waits = waiter_of(w, thread_of(w, activity), false);
-    const double cost = node_ns(w, activity, own->traced_end);
+    const double alone = node_ns(w, activity, own->traced_end);
+    double cost = alone;
     double start = own->finish;
     double floor = front_floor(&w->barrier, index, activity->start);
 
@@ -204,11 +234,17 @@ static void pass_item(walker *w, size_t i)
     }
     if (floor > 0.0 && floor + w->costs->join_ns > start)
         start = floor + w->costs->join_ns;
+    /* A programmatic launch hides what it costs to be launched beside others. */
+    if (activity->kind == GX_TRACE_KERNEL && runs_beside(w, index, start) &&
+        !may_be_programmatic(w->work->trace, activity))
+        cost += w->costs->beside_ns;
+    if (own->traced_end == INT64_MIN)
+        own->begin = start;
     own->finish = start + cost;
     if (activity->end > own->traced_end)
         own->traced_end = activity->end;
     front_add(&w->now, index, own->finish, own->traced_end);
-    w->room_ns += cost * share_of_card(activity, w->costs);
+    w->room_ns += alone * share_of_card(activity, w->costs);
     w->path->serial_ns += cost;
     w->path->naive_ns += (double)(activity->end - activity->start);
     if (own->finish > w->path->replay_ns)
@@ -229,6 +265,22 @@ static void walk(walker *w, const gx_predict_step *step)
         w->path->replay_ns = w->room_ns;
 }
 
+/* When each stream begins and ends, for the walk that counts. */
+static gx_status walk_first(walker *w, const gx_predict_step *step, gx_error *err)
+{
+    gx_predict_path unused = { 0 };
+    walker first = *w;
+
+    first.path = &unused;
+    first.lanes = malloc(w->n_lanes * sizeof *first.lanes);
+    if (!first.lanes)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the streams of a step");
+    memcpy(first.lanes, w->lanes, w->n_lanes * sizeof *first.lanes);
+    walk(&first, step);
+    w->first = first.lanes;
+    return GX_OK;
+}
+
 gx_status gx_predict_longest_path(const gx_predict_work *work,
                                   const gx_predict_step *step,
                                   const gx_predict_costs *costs, bool programmatic,
@@ -237,6 +289,8 @@ gx_status gx_predict_longest_path(const gx_predict_work *work,
     walker w = {
         .work = work, .costs = costs, .programmatic = programmatic, .path = path
     };
+
+    gx_status st = GX_OK;
 
     *path = (gx_predict_path){ 0 };
     w.lanes = calloc(step->n + 1, sizeof *w.lanes);
@@ -249,8 +303,12 @@ gx_status gx_predict_longest_path(const gx_predict_work *work,
     for (size_t i = 0; i < step->n; i++)
         if (i == 0 || w.lanes[i].stream != w.lanes[w.n_lanes - 1].stream)
             w.lanes[w.n_lanes++] = w.lanes[i];
+    if (w.n_lanes > 1)
+        st = walk_first(&w, step, err);
+    if (st == GX_OK)
+        walk(&w, step);
     path->n_streams = (int64_t)w.n_lanes;
-    walk(&w, step);
+    free((void *)w.first);
     free(w.lanes);
-    return GX_OK;
+    return st;
 }

@@ -34,7 +34,7 @@ static gx_status count_unit(gx_exec *exec, size_t unit, void *user, gx_error *er
     gx_recording *recording = user;
     gx_bound_unit *bound = &exec->units[unit];
     size_t n_nodes;
-    int expected = exec->plan->units[unit].n_launches;
+    int expected = gx_planned_launches(&exec->plan->units[unit]);
 
     GX_TRY(gx_record_count(exec->device, &n_nodes, err));
     const size_t added = n_nodes - recording->n_nodes;
@@ -73,11 +73,16 @@ static bool has_work(const gx_call *call)
 
 static gx_status refuse_empty(const gx_exec *exec, gx_error *err)
 {
-    for (size_t i = 0; i < exec->plan->graph->n_nodes; i++)
-        if (has_work(&exec->calls[i]))
-            return GX_FAIL(err, GX_ERR_CAPTURE,
-                           "the capture holds no nodes, though op '%s' has work to do",
-                           exec->calls[i].name);
+    for (size_t u = 0; u < exec->plan->n_units; u++) {
+        const gx_unit *unit = &exec->plan->units[u];
+
+        for (int32_t i = 0; i < unit->n_nodes && !unit->is_view; i++)
+            if (has_work(&exec->units[u].group.call[i]))
+                return GX_FAIL(
+                    err, GX_ERR_CAPTURE,
+                    "the capture holds no nodes, though op '%s' has work to do",
+                    exec->units[u].group.call[i].name);
+    }
     return GX_OK;
 }
 

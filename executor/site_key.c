@@ -106,7 +106,9 @@ static void add_node(key_writer *w, const gx_graph *graph, int32_t index,
             add_operand(w, graph, node->arg[n_args], elided && elided[n_args]);
             n_args++;
         } else {
-            add_attr(w, &node->attr[n_attrs]);
+            /* Which random sequence an op draws says nothing of its cost. */
+            if (strcmp(field->name, "stream") != 0)
+                add_attr(w, &node->attr[n_attrs]);
             n_attrs++;
         }
     }

@@ -122,11 +122,11 @@ static int compare_entries(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* The tightest limit that any program of the model sets on a value. */
-static int64_t index_limit(const gx_graph *const *graphs, size_t n_graphs,
-                           const char *name)
+/* The tightest limit that any program of the model sets on a value; an index outside is
+ * ignored where all of them do so. */
+static void limit_index(gx_entry *entry, const gx_graph *const *graphs, size_t n_graphs)
 {
-    int64_t limit = 0;
+    const char *name = entry->name;
 
     for (size_t g = 0; g < n_graphs; g++) {
         const char *input = strncmp(name, "data.", 5) == 0 ? name + 5 : name;
@@ -134,13 +134,18 @@ static int64_t index_limit(const gx_graph *const *graphs, size_t n_graphs,
                                 gx_graph_value_id(graphs[g], input) };
 
         for (int i = 0; i < 2; i++) {
-            const int64_t other = ids[i] >= 0 ? graphs[g]->values[ids[i]].index_limit : 0;
+            const gx_value *value = ids[i] >= 0 ? &graphs[g]->values[ids[i]] : NULL;
 
-            if (other > 0 && (limit == 0 || other < limit))
-                limit = other;
+            if (!value || value->index_limit == 0)
+                continue;
+            if (entry->index_limit == 0)
+                entry->index_ignored = value->index_ignored;
+            else if (entry->index_ignored != value->index_ignored)
+                entry->index_ignored = 0;
+            if (entry->index_limit == 0 || value->index_limit < entry->index_limit)
+                entry->index_limit = value->index_limit;
         }
     }
-    return limit;
 }
 
 static gx_status make_entries(gx_state *state, const gx_graph *const *graphs,
@@ -163,7 +168,7 @@ static gx_status make_entries(gx_state *state, const gx_graph *const *graphs,
         entry->rank = value->rank;
         memcpy(entry->dim, value->dim, sizeof entry->dim);
         if (entry->dtype == GX_I32)
-            entry->index_limit = index_limit(graphs, n_graphs, entry->name);
+            limit_index(entry, graphs, n_graphs);
         state->by_name[i] = entry;
     }
     state->n_entries = n;
@@ -413,7 +418,7 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
     GX_TRY(gx_check_host(entry->name, entry->dtype, entry->rank, entry->dim, host, true,
                          err));
     if (entry->index_limit > 0)
-        GX_TRY(gx_check_indices(host, entry->index_limit, name, err));
+        GX_TRY(gx_check_indices(host, entry->index_limit, entry->index_ignored, name, err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
     st = gx_device_put(state->device, entry->data, entry->dtype, host->data, host->dtype,
                        gx_entry_count(entry), state->exact, err);

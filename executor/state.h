@@ -10,7 +10,7 @@ typedef struct gx_entry {
     gx_dtype dtype;
     int rank;
     int64_t dim[GX_MAX_RANK];
-    int64_t index_limit;
+    int64_t index_limit, index_ignored; /* as of the model's values */
     void *data;
 } gx_entry;
 
@@ -53,10 +53,10 @@ static inline int64_t gx_entry_count(const gx_entry *entry)
 gx_status gx_state_fill_data(gx_state *state, const gx_graph *graph,
                              const gx_entry *entry, gx_error *err) GX_MUST_CHECK;
 
-/* Each of n numbers must be an integer in [0, limit). `row_size` elements make a row; the
- * message starts with `where`. */
-gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, const char *where,
-                           gx_error *err) GX_MUST_CHECK;
+/* Each number must be an integer in [0, limit), or `ignored` where that is not 0. The
+ * message starts with `where` and names the place. */
+gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, int64_t ignored,
+                           const char *where, gx_error *err) GX_MUST_CHECK;
 
 /* --- host_check.c --- */
 

@@ -2,10 +2,11 @@
 #include "state.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_ELEMENTS = 1 << 16 };
+enum { CHUNK_ELEMENTS = 1 << 16, PLACE_TEXT = 256 };
 
 static double element(const gx_tensor *tensor, int64_t i)
 {
@@ -30,20 +31,52 @@ static int64_t row_size(const gx_tensor *tensor)
     return n ? n : 1;
 }
 
-gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, const char *where,
-                           gx_error *err)
+static bool is_allowed(double value, int64_t limit, int64_t ignored)
+{
+    return (value >= 0 && value < (double)limit && value == rint(value)) ||
+           (ignored != 0 && value == (double)ignored);
+}
+
+/* "row 3", or where a row has several elements "row 3, element 7", with an index for each
+ * size after the first. */
+static const char *place_text(const gx_tensor *tensor, int64_t i, char *text, size_t size)
+{
+    int64_t step = row_size(tensor);
+    int used = snprintf(text, size, "row %lld", (long long)(i / step));
+
+    for (int k = 1; k < tensor->rank && used > 0 && (size_t)used < size; k++) {
+        i %= step;
+        step /= tensor->dim[k];
+        used += snprintf(text + used, size - (size_t)used, "%s%lld",
+                         k == 1 ? ", element " : " ", (long long)(i / step));
+    }
+    return text;
+}
+
+/* What is allowed beside the range, as the end of a message. */
+static const char *beside_text(int64_t ignored, char *text, size_t size)
+{
+    text[0] = 0;
+    if (ignored != 0)
+        snprintf(text, size, " and not %lld, which is ignored", (long long)ignored);
+    return text;
+}
+
+gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, int64_t ignored,
+                           const char *where, gx_error *err)
 {
     const int64_t n = gx_count(tensor);
-    const int64_t row = row_size(tensor);
+    char place[PLACE_TEXT], beside[64];
 
     for (int64_t i = 0; i < n; i++) {
         const double value = element(tensor, i);
 
-        if (value >= 0 && value < (double)limit && value == rint(value))
+        if (is_allowed(value, limit, ignored))
             continue;
         return GX_FAIL(err, GX_ERR_DATA,
-                       "%s: row %lld: value %.10g is not an integer in [0, %lld)", where,
-                       (long long)(i / row), value, (long long)limit);
+                       "%s: %s: value %.10g is not an integer in [0, %lld)%s", where,
+                       place_text(tensor, i, place, sizeof place), value,
+                       (long long)limit, beside_text(ignored, beside, sizeof beside));
     }
     return GX_OK;
 }
@@ -71,7 +104,7 @@ static gx_status scale_chunk(const gx_tensor *file, const gx_data_column *column
                              const gx_entry *entry, int64_t first, int64_t n, double *out,
                              gx_error *err)
 {
-    const int64_t row = row_size(file);
+    char place[PLACE_TEXT], beside[64];
 
     for (int64_t i = 0; i < n; i++) {
         const double value = element(file, first + i);
@@ -81,14 +114,15 @@ static gx_status scale_chunk(const gx_tensor *file, const gx_data_column *column
         if (entry->dtype != GX_I32)
             continue;
         if (scaled != rint(scaled) || fabs(scaled) > INT32_MAX)
-            return GX_FAIL(err, GX_ERR_DATA, "%s: row %lld: value %.10g is not an i32",
-                           column->path, (long long)((first + i) / row), scaled);
+            return GX_FAIL(err, GX_ERR_DATA, "%s: %s: value %.10g is not an i32",
+                           column->path, place_text(file, first + i, place, sizeof place),
+                           scaled);
         if (entry->index_limit > 0 &&
-            (scaled < 0 || scaled >= (double)entry->index_limit))
-            return GX_FAIL(err, GX_ERR_DATA,
-                           "%s: row %lld: label %.0f is not in [0, %lld)", column->path,
-                           (long long)((first + i) / row), scaled,
-                           (long long)entry->index_limit);
+            !is_allowed(scaled, entry->index_limit, entry->index_ignored))
+            return GX_FAIL(err, GX_ERR_DATA, "%s: %s: label %.0f is not in [0, %lld)%s",
+                           column->path, place_text(file, first + i, place, sizeof place),
+                           scaled, (long long)entry->index_limit,
+                           beside_text(entry->index_ignored, beside, sizeof beside));
     }
     return GX_OK;
 }

@@ -147,6 +147,8 @@ static void put_tensor(gx_text *text, const gx_graph *graph, const gx_value *val
                        (long long)value->fan_out);
     if (value->index_limit > 0)
         gx_text_format(text, ", index_limit: %lld", (long long)value->index_limit);
+    if (value->index_ignored != 0)
+        gx_text_format(text, ", index_ignored: %lld", (long long)value->index_ignored);
     gx_text_put(text, "}\n");
 }
 

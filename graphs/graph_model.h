@@ -72,6 +72,7 @@ typedef struct gx_value {
     int64_t fan_in, fan_out; /* set by the resolver from the first gemm that reads it; 0:
                                 by shape, [in, out] */
     int64_t index_limit;     /* I32: values must be in [0, index_limit); 0: any */
+    int64_t index_ignored;   /* I32: one value outside that is allowed too; 0: none */
     int32_t producer;        /* node that writes it first, or -1 */
     int32_t n_readers;       /* nodes that read it, counted by the resolver */
     gx_pos pos;
@@ -85,7 +86,8 @@ typedef struct gx_field_value {
 } gx_field_value;
 
 /* A non-tensor field after checking; BOOL and ENUM use i (ENUM: index into choices), INTS
- * has i integers in `list`, which lives in the graph's arena. */
+ * and WORDS (indexes into choices) have i integers in `list`, which lives in the graph's
+ * arena. */
 typedef struct gx_attr {
     int64_t i;
     double r;

@@ -1,8 +1,8 @@
 /* Initial values: counter-based, so that each depends on seed, tensor name and index
  * alone.
  *
- * Philox-4x32-10 (Salmon et al., 2011): the key is the seed, the counter is the element's
- * index and a hash of the tensor's name. */
+ * The key of Philox is the seed, its counter is the element's index and a hash of the
+ * tensor's name. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,26 +10,6 @@
 #include "graph_model.h"
 #include "name_map.h"
 #include "philox.h"
-
-void gx_philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4])
-{
-    enum { ROUNDS = 10 };
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    uint32_t c[4] = { (uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high,
-                      (uint32_t)(high >> 32) };
-
-    for (int round = 0; round < ROUNDS; round++) {
-        const uint64_t p0 = UINT64_C(0xd2511f53) * c[0];
-        const uint64_t p1 = UINT64_C(0xcd9e8d57) * c[2];
-        const uint32_t next[4] = { (uint32_t)(p1 >> 32) ^ c[1] ^ k0, (uint32_t)p1,
-                                   (uint32_t)(p0 >> 32) ^ c[3] ^ k1, (uint32_t)p0 };
-
-        memcpy(c, next, sizeof c);
-        k0 += UINT32_C(0x9e3779b9);
-        k1 += UINT32_C(0xbb67ae85);
-    }
-    memcpy(out, c, sizeof c);
-}
 
 /* 53 bits to [0, 1). */
 static double unit(uint32_t high, uint32_t low)

@@ -157,6 +157,10 @@ static void read_found(gx_reader *r, const gx_doc *doc, gx_value *value)
         if (number && gx_read_int_doc(r, number, found[i].to) && *found[i].to < 0)
             gx_report(r->list, number->pos, "%s is 0 or more", found[i].key);
     }
+    const gx_doc *ignored = gx_doc_get(doc, "index_ignored");
+
+    if (ignored)
+        gx_read_int_doc(r, ignored, &value->index_ignored);
 }
 
 int32_t gx_read_tensor(gx_reader *r, const char *name, gx_pos pos, const gx_doc *doc,

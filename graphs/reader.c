@@ -23,7 +23,7 @@ const char *const gx_keys_param[] = {
 const char *const gx_keys_state[] = { "shape", "dtype", "init", "from", NULL };
 const char *const gx_keys_tensor[] = { "kind",    "dtype",       "shape",
                                        "init",    "trainable",   "fan_in",
-                                       "fan_out", "index_limit", NULL };
+                                       "fan_out", "index_limit", "index_ignored", NULL };
 const char *const gx_keys_op[] = { "op", "name", "phase", NULL };
 const char *const gx_keys_repeat[] = { "name", "count", "carry", "params", "ops", NULL };
 const char *const gx_keys_optimizer[] = { "schedule", "clip_norm", "accumulate", "groups",

@@ -17,53 +17,8 @@ static const char *const kind_text[] = {
     [GX_FIELD_REAL] = "a number",
     [GX_FIELD_ENUM] = "one of its words",
     [GX_FIELD_INTS] = "an integer, or a list of them",
+    [GX_FIELD_WORDS] = "a list of its words",
 };
-
-const gx_field *gx_field_find(const gx_op *op, const char *name, int *index)
-{
-    int n[2] = { 0, 0 };
-
-    for (const gx_field *field = op->fields; field->name; field++) {
-        int *count = &n[gx_is_tensor_field(field)];
-
-        if (strcmp(field->name, name) == 0) {
-            *index = *count;
-            return field;
-        }
-        (*count)++;
-    }
-    return NULL;
-}
-
-const char *gx_nearest_field(const gx_op *op, const char *name, bool tensors)
-{
-    const char *names[GX_MAX_ARGS + GX_MAX_ATTRS];
-    size_t n = 0;
-
-    for (const gx_field *field = op->fields; field->name; field++) {
-        if (tensors || !gx_is_tensor_field(field))
-            names[n++] = field->name;
-    }
-    return gx_nearest(name, names, n);
-}
-
-gx_field_kind gx_arg_kind(const gx_op *op, int arg)
-{
-    for (const gx_field *field = op->fields; field->name; field++) {
-        if (gx_is_tensor_field(field) && arg-- == 0)
-            return field->kind;
-    }
-    return GX_FIELD_IN;
-}
-
-int gx_n_args(const gx_op *op)
-{
-    int n = 0;
-
-    for (const gx_field *field = op->fields; field->name; field++)
-        n += gx_is_tensor_field(field);
-    return n;
-}
 
 const char *gx_nearest_value(gx_builder *builder, const char *name)
 {
@@ -380,19 +335,16 @@ static bool check_keys(gx_builder *builder, int32_t id)
             good = false;
         } else if (!gx_field_find(node->op, written->key, &index) &&
                    !gx_is_list_item(node, written->key)) {
-            const char *near = gx_nearest_field(node->op, written->key, true);
-
             if (gx_list_of(node->op, written->key))
                 gx_report(builder->list, written->key_pos,
-                          "%s is one integer, or a list of up to %d",
-                          gx_list_of(node->op, written->key), GX_MAX_RANK);
-            else if (near)
-                gx_report(builder->list, written->key_pos,
-                          "%s has no field \"%s\"; did you mean \"%s\"?", node->op_name,
-                          written->key, near);
+                          "%s is one %s, or a list of up to %d",
+                          gx_list_of(node->op, written->key)->name,
+                          gx_list_of(node->op, written->key)->kind == GX_FIELD_INTS
+                              ? "integer"
+                              : "word",
+                          GX_MAX_RANK);
             else
-                gx_report(builder->list, written->key_pos, "%s has no field \"%s\"",
-                          node->op_name, written->key);
+                gx_report_no_field(builder, node, written);
             good = false;
         }
     }
@@ -405,7 +357,7 @@ static bool bind_attr(gx_builder *builder, int32_t id, const gx_field *field, in
     gx_attr *attr = &builder->graph->nodes[id].attr[index];
     const gx_pos pos = builder->graph->nodes[id].pos;
 
-    if (field->kind == GX_FIELD_INTS)
+    if (gx_is_list_field(field))
         return gx_read_list(builder, id, field, attr);
     if (written)
         return gx_read_attr(builder, field, written->text, written->pos, attr);
@@ -433,8 +385,7 @@ static bool bind_fields(gx_builder *builder, int32_t id, bool outputs)
         if ((field->kind == GX_FIELD_OUT) != outputs)
             continue;
         if (!written && field->required && !field->fallback && !outputs) {
-            gx_report(builder->list, node->pos, "%s \"%s\" lacks the field \"%s\": %s",
-                      node->op_name, node->name, field->name, kind_text[field->kind]);
+            gx_report_lack(builder, node, field, kind_text[field->kind]);
             good = false;
         } else if (!is_tensor) {
             good = bind_attr(builder, id, field, index, written) && good;

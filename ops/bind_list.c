@@ -1,5 +1,5 @@
-/* Fields that are lists of integers: "axis: 1" is one field, "axis: [0, 2]" comes as
- * "axis.0" and "axis.1". */
+/* Fields that are lists of integers or of words: "axis: 1" is one field, "axis: [0, 2]"
+ * comes as "axis.0" and "axis.1". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static const gx_field_value *find_written(const gx_node *node, const char *key)
     return NULL;
 }
 
-/* Integer k of the list `key`, or NULL. */
+/* Item k of the list `key`, or NULL. */
 static const gx_field_value *find_item(const gx_node *node, const char *key, int k)
 {
     const size_t length = strlen(key);
@@ -32,7 +32,7 @@ static const gx_field_value *find_item(const gx_node *node, const char *key, int
 bool gx_is_list_item(const gx_node *node, const char *key)
 {
     for (const gx_field *field = node->op->fields; field->name; field++) {
-        if (field->kind != GX_FIELD_INTS || find_written(node, field->name))
+        if (!gx_is_list_field(field) || find_written(node, field->name))
             continue;
         for (int k = 0; k < GX_MAX_RANK; k++) {
             const gx_field_value *item = find_item(node, field->name, k);
@@ -46,16 +46,32 @@ bool gx_is_list_item(const gx_node *node, const char *key)
     return false;
 }
 
-const char *gx_list_of(const gx_op *op, const char *key)
+const gx_field *gx_list_of(const gx_op *op, const char *key)
 {
     for (const gx_field *field = op->fields; field->name; field++) {
         const size_t length = strlen(field->name);
 
-        if (field->kind == GX_FIELD_INTS && strncmp(key, field->name, length) == 0 &&
+        if (gx_is_list_field(field) && strncmp(key, field->name, length) == 0 &&
             key[length] == '.')
-            return field->name;
+            return field;
     }
     return NULL;
+}
+
+static bool read_item(gx_builder *builder, const gx_field *field,
+                      const gx_field_value *item, int64_t *read)
+{
+    const gx_field word = { .name = field->name,
+                            .kind = GX_FIELD_ENUM,
+                            .choices = field->choices };
+    gx_attr attr = { 0 };
+
+    if (field->kind == GX_FIELD_INTS)
+        return gx_eval_int(builder->graph, item->text, item->pos, builder->list, read);
+    if (!gx_read_attr(builder, &word, item->text, item->pos, &attr))
+        return false;
+    *read = attr.i;
+    return true;
 }
 
 bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_attr *attr)
@@ -77,7 +93,7 @@ bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_att
         item = only && k == 0 ? only : only ? NULL : find_item(node, field->name, k);
         if (!item)
             break;
-        if (!gx_eval_int(graph, item->text, item->pos, builder->list, &list[k]))
+        if (!read_item(builder, field, item, &list[k]))
             return false;
         attr->i = k + 1;
         attr->present = true;

@@ -68,18 +68,21 @@ bool gx_read_attr(gx_builder *builder, const gx_field *field, const char *text,
 
 /* --- bind_list.c --- */
 
-/* The key is that of one integer of a list: "axis.1" beside "axis.0". */
+/* The key is that of one item of a list: "axis.1" beside "axis.0". */
 bool gx_is_list_item(const gx_node *node, const char *key);
-/* The field of integers whose list has this key, right or not, by name; or NULL. */
-const char *gx_list_of(const gx_op *op, const char *key);
-/* Reads a field of integers, absent or not; reports and returns false where one is not an
- * integer. */
+/* The field whose list has this key, right or not; or NULL. */
+const gx_field *gx_list_of(const gx_op *op, const char *key);
+/* Reads a field that is a list, absent or not; reports and returns false where an item is
+ * not an integer, or none of its words. */
 bool gx_read_list(gx_builder *builder, int32_t id, const gx_field *field, gx_attr *attr);
 
 /* --- bind.c again --- */
 
 /* Of the values that stand, the name nearest to `name`, or NULL. */
 const char *gx_nearest_value(gx_builder *builder, const char *name);
+
+/* --- field.c --- */
+
 /* The row's field of that name, or NULL; *index counts among tensors or among the others.
  */
 const gx_field *gx_field_find(const gx_op *op, const char *name, int *index);
@@ -91,9 +94,20 @@ static inline bool gx_is_tensor_field(const gx_field *field)
            field->kind == GX_FIELD_OUT;
 }
 
+static inline bool gx_is_list_field(const gx_field *field)
+{
+    return field->kind == GX_FIELD_INTS || field->kind == GX_FIELD_WORDS;
+}
+
 /* The kind of tensor field `arg` of a row. */
 gx_field_kind gx_arg_kind(const gx_op *op, int arg);
 int gx_n_args(const gx_op *op);
+/* Reports a required field that is not written; `kind` says what is expected. */
+void gx_report_lack(gx_builder *builder, const gx_node *node, const gx_field *field,
+                    const char *kind);
+/* Reports a key that the row does not have. */
+void gx_report_no_field(gx_builder *builder, const gx_node *node,
+                        const gx_field_value *written);
 
 /* --- builder.c --- */
 

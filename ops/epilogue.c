@@ -1,8 +1,10 @@
-/* Bias and activation after a product, and their derivative. */
+/* Scale, bias, residual and activation after a product, and their derivative. */
 #include "epilogue.h"
 
 #include <string.h>
 
+#include "epilogue_order.h"
+#include "factor.h"
 #include "infer.h"
 #include "resolve.h"
 #include "samples.h"
@@ -10,10 +12,15 @@
 static const gx_field epilogue_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "[..., n]" },
     { "bias", GX_FIELD_IN, false, NULL, NULL, "[n], added to each row" },
+    { "residual", GX_FIELD_IN, false, NULL, NULL, "like x, added" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "like x" },
     { "pre", GX_FIELD_OUT, false, NULL, NULL,
       "like x: what the activation is applied to" },
-    { "act", GX_FIELD_ENUM, false, "none", gx_act_names, "the activation" },
+    { "act", GX_FIELD_ENUM, false, "none", gx_act_names,
+      "the activation, applied last, unless order says otherwise" },
+    { "scale", GX_FIELD_REAL, false, NULL, NULL,
+      "a factor, applied first, unless order says otherwise" },
+    { "order", GX_FIELD_WORDS, false, NULL, gx_epilogue_step_names, GX_ORDER_DOC },
     { 0 },
 };
 
@@ -26,7 +33,9 @@ static const gx_field epilogue_bwd_fields[] = {
       "it" },
     { "dx", GX_FIELD_OUT, false, NULL, NULL, "like dy, gradient of x" },
     { "dbias", GX_FIELD_OUT, false, NULL, NULL, "[n], gradient of the bias" },
+    { "dresidual", GX_FIELD_OUT, false, NULL, NULL, "like dy, gradient of the residual" },
     { "act", GX_FIELD_ENUM, false, "none", gx_act_names, "the activation" },
+    { "scale", GX_FIELD_REAL, false, NULL, NULL, "the factor of x" },
     { 0 },
 };
 
@@ -50,17 +59,33 @@ bool gx_expect_same(gx_diagnostics *list, const gx_node *node, const char *key,
            gx_expect_dtype(list, node, key, value, like->dtype);
 }
 
+static gx_epilogue_steps steps_of(const gx_node *node)
+{
+    return (gx_epilogue_steps){
+        .has = { [GX_EPILOGUE_STEP_SCALE] = node->attr[GX_EPILOGUE_SCALE].present,
+                 [GX_EPILOGUE_STEP_BIAS] = node->arg[GX_EPILOGUE_BIAS] >= 0,
+                 [GX_EPILOGUE_STEP_RESIDUAL] = node->arg[GX_EPILOGUE_RESIDUAL] >= 0,
+                 [GX_EPILOGUE_STEP_ACT] = node->attr[GX_EPILOGUE_ACT].i != GX_ACT_NONE },
+        .order = &node->attr[GX_EPILOGUE_ORDER],
+    };
+}
+
 static void epilogue_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
                            gx_diagnostics *list)
 {
     const gx_value *x = value[GX_EPILOGUE_X];
     const gx_value *bias = value[GX_EPILOGUE_BIAS];
+    const gx_value *residual = value[GX_EPILOGUE_RESIDUAL];
+    const gx_epilogue_steps steps = steps_of(node);
 
     (void)graph;
     if (!gx_expect_rows(list, node, "x", x))
         return;
     if (bias && !(gx_expect_like(list, node, "bias", bias, 1, &x->dim[x->rank - 1]) &&
                   gx_expect_dtype(list, node, "bias", bias, x->dtype)))
+        return;
+    if ((residual && !gx_expect_same(list, node, "residual", residual, x)) ||
+        !gx_expect_order(list, node, "", &steps))
         return;
     gx_set_shape(value[GX_EPILOGUE_OUT], x->dtype, x->rank, x->dim);
     gx_set_shape(value[GX_EPILOGUE_PRE], x->dtype, x->rank, x->dim);
@@ -81,22 +106,86 @@ static void epilogue_bwd_infer(const gx_graph *graph, const gx_node *node,
         return;
     if (!gx_expect_act_operand(list, node, "act", act, y, pre))
         return;
-    if (!value[GX_EPILOGUE_BWD_DX] && !value[GX_EPILOGUE_BWD_DBIAS]) {
-        gx_misfit(list, node, NULL, "it makes nothing: expected dx or dbias");
+    if (!value[GX_EPILOGUE_BWD_DX] && !value[GX_EPILOGUE_BWD_DBIAS] &&
+        !value[GX_EPILOGUE_BWD_DRESIDUAL]) {
+        gx_misfit(list, node, NULL, "it makes nothing: expected dx, dbias or dresidual");
     } else {
         gx_set_shape(value[GX_EPILOGUE_BWD_DX], dy->dtype, dy->rank, dy->dim);
         gx_set_shape(value[GX_EPILOGUE_BWD_DBIAS], dy->dtype, 1, &dy->dim[dy->rank - 1]);
+        gx_set_shape(value[GX_EPILOGUE_BWD_DRESIDUAL], dy->dtype, dy->rank, dy->dim);
     }
+}
+
+/* --- in another order, by parts --- */
+
+static bool epilogue_expand(gx_builder *builder, int32_t id)
+{
+    const gx_node *node = &gx_builder_graph(builder)->nodes[id];
+    const gx_epilogue_steps steps = steps_of(node);
+    const gx_epilogue_chain chain = gx_epilogue_split(&steps);
+    const gx_act act = (gx_act)node->attr[GX_EPILOGUE_ACT].i;
+    const gx_epilogue_operands operands = {
+        .x = gx_builder_operand(builder, id, GX_EPILOGUE_X),
+        .bias = gx_builder_operand(builder, id, GX_EPILOGUE_BIAS),
+        .residual = gx_builder_operand(builder, id, GX_EPILOGUE_RESIDUAL),
+        .out = gx_builder_operand(builder, id, GX_EPILOGUE_OUT),
+        .pre = gx_builder_operand(builder, id, GX_EPILOGUE_PRE),
+        .act = act != GX_ACT_NONE ? gx_act_names[act] : NULL,
+        .scale = gx_factor_text(builder, gx_factor(node, GX_EPILOGUE_SCALE)),
+    };
+
+    if (chain.n < 2)
+        return false;
+    gx_epilogue_build(builder, id, &chain, &operands);
+    return true;
+}
+
+/* The plain derivative, which the kernels have, and then x's factor. */
+static bool epilogue_bwd_expand(gx_builder *builder, int32_t id)
+{
+    const gx_node *node = &gx_builder_graph(builder)->nodes[id];
+    const char *factor = gx_factor_text(builder, gx_factor(node, GX_EPILOGUE_BWD_SCALE));
+    const char *dx = gx_builder_operand(builder, id, GX_EPILOGUE_BWD_DX);
+    const char *d = gx_builder_operand(builder, id, GX_EPILOGUE_BWD_DRESIDUAL);
+    const gx_act act = (gx_act)node->attr[GX_EPILOGUE_BWD_ACT].i;
+    const char *name = node->name;
+
+    if (!factor && !d)
+        return false;
+    if (!d && dx)
+        d = gx_builder_name(builder, name, "d");
+
+    const gx_field_text plain[] = {
+        { "dy", gx_builder_operand(builder, id, GX_EPILOGUE_BWD_DY) },
+        { "y", gx_builder_operand(builder, id, GX_EPILOGUE_BWD_Y) },
+        { "pre", gx_builder_operand(builder, id, GX_EPILOGUE_BWD_PRE) },
+        { "act", act != GX_ACT_NONE ? gx_act_names[act] : NULL },
+        { "dx", d },
+        { "dbias", gx_builder_operand(builder, id, GX_EPILOGUE_BWD_DBIAS) },
+    };
+    const gx_field_text scale[] = { { "x", d },
+                                    { "factor", factor ? factor : "1" },
+                                    { "out", dx } };
+
+    if (!dx) {
+        gx_builder_rewrite(builder, id, "epilogue.bwd", plain, 6);
+        return true;
+    }
+    gx_builder_node(builder, "epilogue.bwd", gx_builder_name(builder, name, "act"), id,
+                    plain, 6);
+    gx_builder_rewrite(builder, id, "scale", scale, 3);
+    return true;
 }
 
 /* --- derivative --- */
 
-/* What the activation was applied to: x itself where no bias was added. */
+/* What the activation was applied to: x itself where nothing was done before. */
 static const char *applied_to(gx_builder *builder, int32_t id)
 {
     const gx_node *node = &gx_builder_graph(builder)->nodes[id];
 
-    if (node->arg[GX_EPILOGUE_BIAS] < 0)
+    if (node->arg[GX_EPILOGUE_BIAS] < 0 && node->arg[GX_EPILOGUE_RESIDUAL] < 0 &&
+        gx_factor(node, GX_EPILOGUE_SCALE) == 1.0)
         return gx_builder_operand(builder, id, GX_EPILOGUE_X);
     return gx_builder_add_output(builder, id, "pre",
                                  gx_builder_name(builder, node->name, "pre"));
@@ -147,39 +236,81 @@ static const char *gather_pre(gx_builder *builder, int32_t id, gx_act act,
     return sum;
 }
 
-void gx_epilogue_grad(gx_builder *builder, int32_t id)
+/* Where the gradient of `pre` is to be made: as that of x, or of the residual, or under a
+ * name of its own where x has a factor. NULL: nobody wants it. */
+static const char *pre_gradient_name(gx_builder *builder, int32_t id)
 {
     const gx_node *node = &gx_builder_graph(builder)->nodes[id];
     const int32_t x = node->arg[GX_EPILOGUE_X];
+    const int32_t residual = node->arg[GX_EPILOGUE_RESIDUAL];
+    const bool wants_residual = residual >= 0 && gx_builder_wants(builder, residual);
+
+    if (gx_factor(node, GX_EPILOGUE_SCALE) == 1.0 && gx_builder_wants(builder, x))
+        return gx_builder_gradient_name(builder, x);
+    if (wants_residual)
+        return gx_builder_gradient_name(builder, residual);
+    return gx_builder_wants(builder, x) ? gx_builder_name(builder, node->name, "dpre")
+                                        : NULL;
+}
+
+/* dx = scale d. */
+static void contribute_x(gx_builder *builder, int32_t id, const char *d)
+{
+    const gx_node *node = &gx_builder_graph(builder)->nodes[id];
+    const int32_t x = node->arg[GX_EPILOGUE_X];
+    const char *factor = gx_factor_text(builder, gx_factor(node, GX_EPILOGUE_SCALE));
+    const char *dx = d;
+
+    if (!gx_builder_wants(builder, x))
+        return;
+    if (factor) {
+        dx = gx_builder_gradient_name(builder, x);
+
+        const gx_field_text fields[] = { { "x", d },
+                                         { "factor", factor },
+                                         { "out", dx } };
+
+        gx_builder_node(builder, "scale",
+                        gx_builder_name(builder, node->origin, "bwd.scale"), id, fields,
+                        3);
+    }
+    gx_builder_contribute(builder, x, dx);
+}
+
+void gx_epilogue_grad(gx_builder *builder, int32_t id)
+{
+    const gx_node *node = &gx_builder_graph(builder)->nodes[id];
     const int32_t bias = node->arg[GX_EPILOGUE_BIAS];
+    const int32_t residual = node->arg[GX_EPILOGUE_RESIDUAL];
     const int32_t out = node->arg[GX_EPILOGUE_OUT];
     const int32_t pre = node->arg[GX_EPILOGUE_PRE];
     const gx_act act = (gx_act)node->attr[GX_EPILOGUE_ACT].i;
     const char *origin = node->origin;
     const char *d_pre = pre >= 0 ? gx_builder_gradient(builder, pre) : NULL;
     const char *dbias = bias >= 0 ? gx_builder_wanted_name(builder, bias) : NULL;
-    const char *dx = NULL;
+    const char *d = NULL;
 
     if (d_pre) {
-        dx = gather_pre(builder, id, act, d_pre);
+        d = gather_pre(builder, id, act, d_pre);
         if (dbias) {
-            const gx_field_text fields[] = { { "dy", dx }, { "dbias", dbias } };
+            const gx_field_text fields[] = { { "dy", d }, { "dbias", dbias } };
 
             gx_builder_node(builder, "epilogue.bwd",
                             gx_builder_name(builder, origin, "bwd.bias"), id, fields, 2);
         }
     } else if (act == GX_ACT_NONE) {
-        dx = gx_builder_gradient(builder, out);
+        d = gx_builder_gradient(builder, out);
         if (dbias)
             through_act(builder, id, act, NULL, dbias);
     } else {
-        dx = gx_builder_wanted_name(builder, x);
-        through_act(builder, id, act, dx, dbias);
+        d = pre_gradient_name(builder, id);
+        through_act(builder, id, act, d, dbias);
     }
     if (dbias)
         gx_builder_contribute(builder, bias, dbias);
-    if (gx_builder_wants(builder, x))
-        gx_builder_contribute(builder, x, dx);
+    if (residual >= 0 && gx_builder_wants(builder, residual))
+        gx_builder_contribute(builder, residual, d);
+    contribute_x(builder, id, d);
 }
 
 /* --- references --- */
@@ -198,6 +329,9 @@ static gx_status epilogue_reference(const gx_call *call, gx_error *err)
     const double *x = call->arg[GX_EPILOGUE_X].data;
     const double *bias =
         gx_has(call, GX_EPILOGUE_BIAS) ? call->arg[GX_EPILOGUE_BIAS].data : NULL;
+    const double *residual =
+        gx_has(call, GX_EPILOGUE_RESIDUAL) ? call->arg[GX_EPILOGUE_RESIDUAL].data : NULL;
+    const double scale = gx_call_factor(call, GX_EPILOGUE_SCALE);
     double *out = call->arg[GX_EPILOGUE_OUT].data;
     double *pre = gx_has(call, GX_EPILOGUE_PRE) ? call->arg[GX_EPILOGUE_PRE].data : NULL;
     int64_t rows, columns;
@@ -209,7 +343,9 @@ static gx_status epilogue_reference(const gx_call *call, gx_error *err)
         double *to = out + i * columns;
 
         for (int64_t j = 0; j < columns; j++)
-            to[j] = bias ? from[j] + bias[j] : from[j];
+            to[j] = bias ? scale * from[j] + bias[j] : scale * from[j];
+        for (int64_t j = 0; residual && j < columns; j++)
+            to[j] += residual[i * columns + j];
         if (pre)
             memcpy(pre + i * columns, to, (size_t)columns * sizeof *to);
         gx_act_apply(act, to, columns);
@@ -251,7 +387,8 @@ static gx_status epilogue_bwd_reference(const gx_call *call, gx_error *err)
     return GX_OK;
 }
 
-/* --- cost: a bias counts as one operation, an activation as GX_ACT_LIST says --- */
+/* --- cost: a factor, a bias and a residual count as one operation each, an activation as
+ * GX_ACT_LIST says --- */
 
 static double act_flops(gx_act act)
 {
@@ -268,8 +405,10 @@ static double epilogue_flops(const gx_graph *graph, const gx_node *node)
 {
     const double n = gx_elements(graph, node, GX_EPILOGUE_X);
 
-    return n * (act_flops((gx_act)node->attr[GX_EPILOGUE_ACT].i) +
-                (node->arg[GX_EPILOGUE_BIAS] >= 0));
+    return n *
+           (act_flops((gx_act)node->attr[GX_EPILOGUE_ACT].i) +
+            (gx_factor(node, GX_EPILOGUE_SCALE) != 1.0) +
+            (node->arg[GX_EPILOGUE_BIAS] >= 0) + (node->arg[GX_EPILOGUE_RESIDUAL] >= 0));
 }
 
 static double epilogue_bwd_flops(const gx_graph *graph, const gx_node *node)
@@ -283,11 +422,13 @@ static double epilogue_bwd_flops(const gx_graph *graph, const gx_node *node)
 const gx_op gx_epilogue_ops[] = {
     {
         .name = "epilogue",
-        .summary = "bias and activation, as they follow a product",
-        .formula = "pre = x + bias; out = act(pre)",
+        .summary = "scale, bias, residual and activation, as they follow a product",
+        .formula = "pre = scale x + bias + residual; out = act(pre); other orders with "
+                   "`order`",
         .fields = epilogue_fields,
         .phase = GX_PHASE_FORWARD,
         .infer = epilogue_infer,
+        .expand = epilogue_expand,
         .reference = epilogue_reference,
         .grad = gx_epilogue_grad,
         .flops = epilogue_flops,
@@ -297,10 +438,12 @@ const gx_op gx_epilogue_ops[] = {
     {
         .name = "epilogue.bwd",
         .summary = "derivative of epilogue",
-        .formula = "dx = dy act'(pre or y); dbias = sum of rows of dx",
+        .formula = "d = dy act'(pre or y); dx = scale d; dbias = sum of rows of d; "
+                   "dresidual = d",
         .fields = epilogue_bwd_fields,
         .phase = GX_PHASE_BACKWARD,
         .infer = epilogue_bwd_infer,
+        .expand = epilogue_bwd_expand,
         .reference = epilogue_bwd_reference,
         .flops = epilogue_bwd_flops,
         .samples = gx_epilogue_bwd_samples,

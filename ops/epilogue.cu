@@ -11,11 +11,23 @@ namespace
 constexpr int THREADS = 256;
 constexpr int64_t MAX_GRID_Y = 65535;
 
-template <typename T, int N, int ACT>
-__global__ void __launch_bounds__(THREADS)
-    epilogue_kernel(const __grid_constant__ gx_epilogue e)
+template <typename T, int N>
+__device__ __forceinline__ void scale_and_add(float (&v)[N], const gx_epilogue &e,
+                                              int64_t at, const T *residual)
 {
-    gx_begin_kernel();
+    float more[N] = {};
+
+    if (residual != nullptr)
+        gx_load_vector(more, residual + at);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = e.scale * v[i] + more[i];
+}
+
+/* MORE: with a factor or a residual, which the plain kernel spends no registers on. */
+template <typename T, int N, int ACT, bool MORE>
+__device__ __forceinline__ void run_epilogue(const gx_epilogue &e)
+{
     const T *x = static_cast<const T *>(e.x), *bias = static_cast<const T *>(e.bias);
     T *out = static_cast<T *>(e.out), *pre = static_cast<T *>(e.pre);
     const int64_t row_step = (int64_t)gridDim.y * blockDim.y;
@@ -33,6 +45,8 @@ __global__ void __launch_bounds__(THREADS)
             float v[N];
 
             gx_load_vector(v, x + at);
+            if constexpr (MORE)
+                scale_and_add(v, e, at, static_cast<const T *>(e.residual));
 #pragma unroll
             for (int i = 0; i < N; i++)
                 v[i] += shift[i];
@@ -44,6 +58,22 @@ __global__ void __launch_bounds__(THREADS)
             gx_store_vector(out + at, v);
         }
     }
+}
+
+template <typename T, int N, int ACT>
+__global__ void __launch_bounds__(THREADS)
+    epilogue_kernel(const __grid_constant__ gx_epilogue e)
+{
+    gx_begin_kernel();
+    run_epilogue<T, N, ACT, false>(e);
+}
+
+template <typename T, int N, int ACT>
+__global__ void __launch_bounds__(THREADS)
+    epilogue_more_kernel(const __grid_constant__ gx_epilogue e)
+{
+    gx_begin_kernel();
+    run_epilogue<T, N, ACT, true>(e);
 }
 
 /* With column sums a block has all rows of its columns (gridDim.y is 1), and adds the
@@ -101,12 +131,13 @@ __global__ void __launch_bounds__(1024)
 
 /* An instance for each activation: a branch in the loop would keep the registers of the
  * dearest one for all. */
-template <typename T, int N> const void *forward_instance_of(int act)
+template <typename T, int N> const void *forward_instance_of(int act, bool more)
 {
     switch (act) {
-#define FORWARD_CASE(act, name, reads, flops) \
-    case GX_ACT_##act:                        \
-        return (const void *)epilogue_kernel<T, N, GX_ACT_##act>;
+#define FORWARD_CASE(act, name, reads, flops)                                \
+    case GX_ACT_##act:                                                       \
+        return more ? (const void *)epilogue_more_kernel<T, N, GX_ACT_##act> \
+                    : (const void *)epilogue_kernel<T, N, GX_ACT_##act>;
         GX_ACT_LIST(FORWARD_CASE)
 #undef FORWARD_CASE
     default:
@@ -127,13 +158,25 @@ template <typename T, int N> const void *backward_instance_of(int act)
     }
 }
 
+static bool has_more(const gx_epilogue *e)
+{
+    return e->scale != 1.0f || e->residual != nullptr;
+}
+
+static const char *forward_name(const gx_epilogue *e)
+{
+    return has_more(e) ? "epilogue_more_kernel" : "epilogue_kernel";
+}
+
 static const void *forward_instance(const gx_epilogue *e)
 {
+    const bool more = has_more(e);
+
     if (e->dtype == GX_BF16)
-        return e->wide ? forward_instance_of<__nv_bfloat16, 8>(e->act)
-                       : forward_instance_of<__nv_bfloat16, 1>(e->act);
-    return e->wide ? forward_instance_of<float, 4>(e->act)
-                   : forward_instance_of<float, 1>(e->act);
+        return e->wide ? forward_instance_of<__nv_bfloat16, 8>(e->act, more)
+                       : forward_instance_of<__nv_bfloat16, 1>(e->act, more);
+    return e->wide ? forward_instance_of<float, 4>(e->act, more)
+                   : forward_instance_of<float, 1>(e->act, more);
 }
 
 static const void *backward_instance(const gx_epilogue_bwd *e)
@@ -159,7 +202,7 @@ static unsigned cover(int64_t n, unsigned least, unsigned most)
 
 extern "C" gx_status gx_epilogue_load(const gx_epilogue *epilogue, gx_error *err)
 {
-    return gx_load_kernel(forward_instance(epilogue), 0, "epilogue_kernel", err);
+    return gx_load_kernel(forward_instance(epilogue), 0, forward_name(epilogue), err);
 }
 
 extern "C" gx_status gx_epilogue_launch(const gx_epilogue *epilogue, gx_ctx *ctx,
@@ -178,7 +221,7 @@ extern "C" gx_status gx_epilogue_launch(const gx_epilogue *epilogue, gx_ctx *ctx
     void *args[] = { (void *)epilogue };
 
     return gx_launch(
-        ctx, "epilogue_kernel", forward_instance(epilogue),
+        ctx, forward_name(epilogue), forward_instance(epilogue),
         dim3(blocks_x, (unsigned)(blocks_y < MAX_GRID_Y ? blocks_y : MAX_GRID_Y)), block,
         0, args, err);
 }

@@ -1,6 +1,7 @@
 /* The CUDA alternatives of epilogue and epilogue.bwd: one kernel each. */
 #include "cuda_call.h"
 #include "epilogue_kernels.h"
+#include "factor.h"
 
 /* --- forward --- */
 
@@ -26,9 +27,11 @@ static gx_epilogue describe_forward(const gx_group *group)
         .out = gx_data(call, GX_EPILOGUE_OUT),
         .pre = gx_is_elided(group, 0, GX_EPILOGUE_PRE) ? NULL
                                                        : gx_data(call, GX_EPILOGUE_PRE),
+        .scale = (float)gx_call_factor(call, GX_EPILOGUE_SCALE),
+        .residual = gx_data(call, GX_EPILOGUE_RESIDUAL),
     };
-    const uintptr_t all =
-        (uintptr_t)e.x | (uintptr_t)e.bias | (uintptr_t)e.out | (uintptr_t)e.pre;
+    const uintptr_t all = (uintptr_t)e.x | (uintptr_t)e.bias | (uintptr_t)e.out |
+                          (uintptr_t)e.pre | (uintptr_t)e.residual;
 
     e.wide = all % 16 == 0 && e.columns % (int64_t)(16 / gx_dtype_bytes(e.dtype)) == 0;
     return e;

@@ -1,4 +1,4 @@
-/* Bias and activation over a matrix, and back. */
+/* The steps of an epilogue over a matrix, and back. */
 #ifndef GX_EPILOGUE_KERNELS_H
 #define GX_EPILOGUE_KERNELS_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* pre = x + bias, out = act(pre); bias and pre may be NULL. */
+/* pre = scale x + bias + residual, out = act(pre); bias, residual and pre may be NULL. */
 typedef struct gx_epilogue {
     int64_t rows, columns;
     gx_dtype dtype;
@@ -16,6 +16,8 @@ typedef struct gx_epilogue {
     int act;
     const void *x, *bias;
     void *out, *pre;
+    float scale;
+    const void *residual;
 } gx_epilogue;
 
 /* dx = dy * act'(saved), dbias = column sums of dx; dx or dbias may be NULL. */

@@ -17,6 +17,23 @@
               "  - {op: mse, name: loss, x: y, target: t}\n"                         \
               "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
 
+/* With a residual. */
+#define ADDED(shape, bias, fields, outputs)                                         \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {std: 2}}")                    \
+                  GX_SAMPLE_TENSOR("r", shape, "normal")                            \
+                      GX_SAMPLE_TENSOR("b", bias, "normal"),                        \
+              GX_SAMPLE_OPS "  - {op: epilogue, name: e, x: x" fields ", out: y}\n" \
+                            "outputs: [" outputs "]\n")
+
+#define ADDED_TRAINED(shape, bias, fields)                                         \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("t", shape, "normal"),                              \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "{normal: {std: 2}}")  \
+                  GX_SAMPLE_TENSOR("r", shape, "normal")                           \
+                      GX_SAMPLE_TENSOR("b", bias, "normal") GX_SAMPLE_OPS          \
+              "  - {op: epilogue, name: e, x: x, residual: r" fields ", out: y}\n" \
+              "  - {op: mse, name: loss, x: y, target: t}\n"                       \
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
+
 const char *const gx_epilogue_samples[] = {
     FORWARD("[1, 1]", "[1]", ", bias: b, act: relu", "y"),
     FORWARD("[3, 5]", "[5]", ", bias: b, act: gelu_tanh, pre: p", "y, p"),
@@ -39,6 +56,25 @@ const char *const gx_epilogue_samples[] = {
     TRAINED("[30, 40]", "[40]", ", act: silu", ""),
     TRAINED("[37, 12]", "[12]", ", act: tanh", ""),
     TRAINED("[5, 129]", "[129]", ", act: sigmoid", ""),
+    ADDED("[1, 1]", "[1]", ", residual: r", "y"),
+    ADDED("[3, 5]", "[5]", ", scale: -0.5", "y"),
+    ADDED("[2, 3, 5]", "[5]", ", scale: 2, bias: b, residual: r, act: relu, pre: p",
+          "y, p"),
+    ADDED("[33, 1030]", "[1030]", ", bias: b, residual: r, act: gelu_erf", "y"),
+    ADDED("[9, 64]", "[64]",
+          ", bias: b, residual: r, act: silu, order: [bias, act, residual]", "y"),
+    ADDED("[9, 64]", "[64]",
+          ", scale: 3, bias: b, residual: r, act: tanh, order: [act, bias, scale, "
+          "residual], "
+          "pre: p",
+          "y, p"),
+    ADDED("[0, 3]", "[3]", ", scale: 2, residual: r", "y"),
+    ADDED_TRAINED("[7, 13]", "[13]", ""),
+    ADDED_TRAINED("[37, 129]", "[129]", ", scale: 0.5, bias: b, act: gelu_tanh"),
+    ADDED_TRAINED("[9, 64]", "[64]", ", bias: b, act: relu"),
+    ADDED_TRAINED(
+        "[5, 6]", "[6]",
+        ", scale: 0.5, bias: b, act: sigmoid, order: [bias, act, scale, residual]"),
     NULL
 };
 
@@ -64,6 +100,11 @@ const char *const gx_epilogue_bwd_samples[] = {
     BWD("[3, 1030]", "[1030]", ", y: kept, act: sigmoid, dx: dx", "dx"),
     BWD("[0, 3]", "[3]", ", y: kept, act: relu" BOTH, "dx, dbias"),
     BWD("[3, 0]", "[0]", BOTH, "dx, dbias"),
+    BWD("[3, 5]", "[5]", ", y: kept, act: relu, scale: 2" BOTH ", dresidual: dr",
+        "dx, dbias, dr"),
+    BWD("[3, 5]", "[5]", ", pre: kept, act: silu, dresidual: dr" BOTH, "dx, dbias, dr"),
+    BWD("[9, 133]", "[133]", ", y: kept, act: tanh, scale: -0.5, dx: dx", "dx"),
+    BWD("[9, 133]", "[133]", ", y: kept, act: tanh, dresidual: dr", "dr"),
     NULL
 };
 

@@ -62,6 +62,12 @@ template <int MATH, int BM, int BN> struct plan {
 
 /* --- one tile --- */
 
+/* Stands for gx_tile_more in the kernels of one plain product. */
+struct no_more {
+};
+template <typename MORE> constexpr bool has_more = false;
+template <> constexpr bool has_more<gx_tile_more> = true;
+
 /* The panels of a tile, from the first to the last. */
 template <int MATH, int BM, int BN> struct panels {
     using P = plan<MATH, BM, BN>;
@@ -81,8 +87,12 @@ template <int MATH, int BM, int BN> struct panels {
 
     __device__ __forceinline__ void fetch(int64_t k, int stage) const
     {
-        const T *ga = static_cast<const T *>(g.a), *gb = static_cast<const T *>(g.b);
+        fetch(k, stage, static_cast<const T *>(g.a), static_cast<const T *>(g.b));
+    }
 
+    __device__ __forceinline__ void fetch(int64_t k, int stage, const T *ga,
+                                          const T *gb) const
+    {
         const window<T> wa = g.trans_a
                                  ? window<T>{ ga, g.k, g.m, g.lda, k, row, P::BK, BM }
                                  : window<T>{ ga, g.m, g.k, g.lda, row, k, BM, P::BK };
@@ -108,17 +118,44 @@ template <int MATH, int BM, int BN> struct panels {
     }
 };
 
+/* Panel `at` of a tile: of one product, or of all products of a batch in order. */
+template <int MATH, int BM, int BN>
+__device__ __forceinline__ void fetch_of_batch(const panels<MATH, BM, BN> &all,
+                                               const gx_tile_more &more, int64_t batch,
+                                               int64_t at, int stage)
+{
+    using P = plan<MATH, BM, BN>;
+    using T = typename P::T;
+    const int64_t per_product = (all.g.k + P::BK - 1) / P::BK;
+
+    if (more.sum) {
+        batch = at / per_product;
+        at %= per_product;
+    }
+    all.fetch(at * P::BK, stage, static_cast<const T *>(all.g.a) + batch * more.stride_a,
+              static_cast<const T *>(all.g.b) + batch * more.stride_b);
+}
+
+template <typename MORE>
+__device__ __forceinline__ int64_t count_products(const MORE &more)
+{
+    if constexpr (has_more<MORE>)
+        return more.sum ? more.n_batches : 1;
+    return 1;
+}
+
 /* Leaves the warps' sums in shared memory: [warp of k][row][column], rows SUM_LD apart.
  */
-template <int MATH, int BM, int BN>
-__device__ __forceinline__ void sum_tile(const gx_tile &g, int64_t row, int64_t column,
+template <int MATH, int BM, int BN, typename MORE>
+__device__ __forceinline__ void sum_tile(const gx_tile &g, const MORE &more,
+                                         int64_t batch, int64_t row, int64_t column,
                                          unsigned char *shared)
 {
     using P = plan<MATH, BM, BN>;
     using T = typename P::T;
     using W = typename P::W;
     const panels<MATH, BM, BN> all = { g, row, column, reinterpret_cast<T *>(shared) };
-    const int64_t n_panels = (g.k + P::BK - 1) / P::BK;
+    const int64_t n_panels = (g.k + P::BK - 1) / P::BK * count_products(more);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int i = warp % W::M * P::WARP_M, j = warp / W::M % W::N * P::WARP_N;
     const int slice = warp / (W::M * W::N);
@@ -133,8 +170,12 @@ __device__ __forceinline__ void sum_tile(const gx_tile &g, int64_t row, int64_t 
              * before, whose place the fetch takes. */
             __syncthreads();
         }
-        if (at + P::STAGES - 1 < n_panels)
-            all.fetch((at + P::STAGES - 1) * P::BK, next_stage);
+        if (at + P::STAGES - 1 < n_panels) {
+            if constexpr (has_more<MORE>)
+                fetch_of_batch(all, more, batch, at + P::STAGES - 1, next_stage);
+            else
+                all.fetch((at + P::STAGES - 1) * P::BK, next_stage);
+        }
         commit_copies();
         next_stage = next_stage + 1 == P::STAGES ? 0 : next_stage + 1;
         if (at < 0)
@@ -162,17 +203,56 @@ __device__ __forceinline__ void sum_tile(const gx_tile &g, int64_t row, int64_t 
     __syncthreads();
 }
 
-/* What is done with one element of the product; returns what its column sum gets. */
 template <typename T>
-__device__ __forceinline__ float finish(const gx_tile &g, int64_t at, float x, float bias)
+__device__ __forceinline__ float element(const void *tensor, int64_t at)
+{
+    return gx_to_float(static_cast<const T *>(tensor)[at]);
+}
+
+template <typename T>
+__device__ __forceinline__ float add_before(const gx_tile &g, const gx_tile_more &more,
+                                            int64_t at, float x)
+{
+    x *= more.alpha;
+    if (more.c != nullptr)
+        x += more.beta * element<T>(more.c, at);
+    if (g.tail != GX_TAIL_FORWARD)
+        return x;
+    x *= more.scale;
+    if (more.residual != nullptr)
+        x += element<T>(more.residual, at);
+    return x;
+}
+
+template <typename T>
+__device__ __forceinline__ float add_after(const gx_tile_more &more, int64_t at, float x)
+{
+    if (!more.again)
+        return x;
+    if (more.y != nullptr)
+        gx_store(static_cast<T *>(more.y) + at, x);
+    x *= more.last_scale;
+    if (more.last_residual != nullptr)
+        x += element<T>(more.last_residual, at);
+    return x;
+}
+
+/* What is done with one element of the product; returns what its column sum gets. */
+template <typename T, typename MORE>
+__device__ __forceinline__ float finish(const gx_tile &g, const MORE &more, int64_t at,
+                                        float x, float bias)
 {
     T *out = static_cast<T *>(g.out);
 
+    if constexpr (has_more<MORE>)
+        x = add_before<T>(g, more, at, x);
     if (g.tail == GX_TAIL_FORWARD) {
         x += bias;
         if (g.pre != nullptr)
             gx_store(static_cast<T *>(g.pre) + at, x);
         x = gx_apply_act(g.act, x);
+        if constexpr (has_more<MORE>)
+            x = add_after<T>(more, at, x);
     } else if (g.tail == GX_TAIL_BACKWARD && g.act != GX_ACT_NONE) {
         x = gx_act_backward(g.act, x, gx_to_float(static_cast<const T *>(g.saved)[at]));
     }
@@ -181,9 +261,11 @@ __device__ __forceinline__ float finish(const gx_tile &g, int64_t at, float x, f
     return x;
 }
 
-/* Adds the warps' sums and finishes. A thread keeps to one column of the tile. */
-template <int MATH, int BM, int BN>
-__device__ __forceinline__ void finish_tile(const gx_tile &g, int64_t row, int64_t column,
+/* Adds the warps' sums and finishes. A thread keeps to one column of the tile; `first`
+ * is the row of out that is row 0 of this product. */
+template <int MATH, int BM, int BN, typename MORE>
+__device__ __forceinline__ void finish_tile(const gx_tile &g, const MORE &more,
+                                            int64_t first, int64_t row, int64_t column,
                                             unsigned char *shared)
 {
     using P = plan<MATH, BM, BN>;
@@ -207,7 +289,7 @@ __device__ __forceinline__ void finish_tile(const gx_tile &g, int64_t row, int64
 #pragma unroll
         for (int w = 0; w < P::W::K; w++)
             x += sums[(w * BM + r) * P::SUM_LD + c];
-        total += finish<T>(g, (row + r) * g.n + column + c, x, bias);
+        total += finish<T>(g, more, (first + row + r) * g.n + column + c, x, bias);
     }
     if (g.tail != GX_TAIL_BACKWARD || g.dbias == nullptr)
         return;
@@ -237,8 +319,30 @@ __global__ void __launch_bounds__(THREADS, 1)
     for (int64_t tile = blockIdx.x; tile < row_tiles * column_tiles; tile += gridDim.x) {
         const int64_t row = tile % row_tiles * BM, column = tile / row_tiles * BN;
 
-        sum_tile<MATH, BM, BN>(g, row, column, shared);
-        finish_tile<MATH, BM, BN>(g, row, column, shared);
+        sum_tile<MATH, BM, BN>(g, no_more{}, 0, row, column, shared);
+        finish_tile<MATH, BM, BN>(g, no_more{}, 0, row, column, shared);
+        __syncthreads();
+    }
+}
+
+template <int MATH, int BM, int BN>
+__global__ void __launch_bounds__(THREADS, 1)
+    tile_more_kernel(const __grid_constant__ gx_tile g,
+                     const __grid_constant__ gx_tile_more more)
+{
+    gx_begin_kernel();
+    extern __shared__ __align__(16) unsigned char shared[];
+    const int64_t row_tiles = g.m > 0 ? (g.m + BM - 1) / BM : 1;
+    const int64_t column_tiles = (g.n + BN - 1) / BN;
+    const int64_t per_out = row_tiles * column_tiles;
+    const int64_t n_outs = more.sum ? 1 : more.n_batches;
+
+    for (int64_t tile = blockIdx.x; tile < per_out * n_outs; tile += gridDim.x) {
+        const int64_t batch = tile / per_out, rest = tile % per_out;
+        const int64_t row = rest % row_tiles * BM, column = rest / row_tiles * BN;
+
+        sum_tile<MATH, BM, BN>(g, more, batch, row, column, shared);
+        finish_tile<MATH, BM, BN>(g, more, batch * g.m, row, column, shared);
         __syncthreads();
     }
 }
@@ -285,7 +389,7 @@ __global__ void __launch_bounds__(THREADS)
 /* --- choosing the instantiation --- */
 
 struct instance {
-    const void *kernel;
+    const void *kernel, *more_kernel;
     size_t shared_bytes;
     int rows, columns;
 };
@@ -293,14 +397,15 @@ struct instance {
 template <int MATH> instance find_instance(int shape)
 {
     switch (shape) {
-#define TILE_CASE(i, bm, bn)                              \
-    case i:                                               \
-        return { (const void *)tile_kernel<MATH, bm, bn>, \
+#define TILE_CASE(i, bm, bn)                                   \
+    case i:                                                    \
+        return { (const void *)tile_kernel<MATH, bm, bn>,      \
+                 (const void *)tile_more_kernel<MATH, bm, bn>, \
                  (size_t)plan<MATH, bm, bn>::SHARED_BYTES, bm, bn };
         GX_TILE_LIST(TILE_CASE)
 #undef TILE_CASE
     default:
-        return { nullptr, 0, 0, 0 };
+        return { nullptr, nullptr, 0, 0, 0 };
     }
 }
 
@@ -347,25 +452,41 @@ extern "C" size_t gx_tile_shared_bytes(gx_tile_math math, int shape)
     return find(math, shape).shared_bytes;
 }
 
-extern "C" gx_status gx_tile_load(const gx_tile *tile, gx_error *err)
+extern "C" gx_status gx_tile_load(const gx_tile *tile, const gx_tile_more *more,
+                                  gx_error *err)
 {
     const instance chosen = find(tile->math, tile->shape);
 
     if (tile->partial != nullptr)
         GX_TRY(gx_load_kernel(partial_instance(tile->math), 0, "partial_kernel", err));
+    if (more != nullptr)
+        return gx_load_kernel(chosen.more_kernel, chosen.shared_bytes, "tile_more_kernel",
+                              err);
     return gx_load_kernel(chosen.kernel, chosen.shared_bytes, "tile_kernel", err);
 }
 
-extern "C" gx_status gx_tile_launch(const gx_tile *tile, gx_ctx *ctx, gx_error *err)
+static gx_status launch_tiles(const gx_tile *tile, const gx_tile_more *more,
+                              int64_t tiles, gx_ctx *ctx, gx_error *err)
+{
+    const instance chosen = find(tile->math, tile->shape);
+    void *args[] = { (void *)tile, (void *)more };
+
+    if (more != nullptr && !more->sum)
+        tiles *= more->n_batches;
+    return gx_launch(ctx, more != nullptr ? "tile_more_kernel" : "tile_kernel",
+                     more != nullptr ? chosen.more_kernel : chosen.kernel,
+                     dim3(gx_grid_for(tiles, 1, MAX_GRID)), dim3(THREADS),
+                     chosen.shared_bytes, args, err);
+}
+
+extern "C" gx_status gx_tile_launch(const gx_tile *tile, const gx_tile_more *more,
+                                    gx_ctx *ctx, gx_error *err)
 {
     const instance chosen = find(tile->math, tile->shape);
     int64_t row_tiles = tile->m > 0 ? gx_divide_up(tile->m, chosen.rows) : 1;
-    const int64_t tiles = row_tiles * gx_divide_up(tile->n, chosen.columns);
-    void *args[] = { (void *)tile };
 
-    GX_TRY(gx_launch(ctx, "tile_kernel", chosen.kernel,
-                     dim3(gx_grid_for(tiles, 1, MAX_GRID)), dim3(THREADS),
-                     chosen.shared_bytes, args, err));
+    GX_TRY(launch_tiles(tile, more, row_tiles * gx_divide_up(tile->n, chosen.columns),
+                        ctx, err));
     if (tile->partial == nullptr)
         return GX_OK;
     void *sum_args[] = { (void *)&tile->partial, (void *)&tile->dbias, &row_tiles,

@@ -8,40 +8,6 @@
 
 /* --- when they apply --- */
 
-const char *gx_gemm_refuses(const gx_group *group)
-{
-    const gx_call *gemm = &group->call[0];
-    const gx_dtype dtype = gemm->arg[GX_GEMM_OUT].dtype;
-
-    if (gx_has(gemm, GX_GEMM_BIAS) || gx_act_of(gemm, GX_GEMM_ACT) != GX_ACT_NONE)
-        return "the epilogue is not an op of its own yet";
-    if (!gx_is_float(dtype))
-        return "only f32 and bf16";
-    if (gemm->arg[GX_GEMM_A].dtype != dtype || gemm->arg[GX_GEMM_B].dtype != dtype)
-        return "the operands differ in type";
-    if (gemm->arg[GX_GEMM_A].rank != 2 || gemm->arg[GX_GEMM_B].rank != 2 ||
-        gemm->arg[GX_GEMM_OUT].rank != 2)
-        return "an operand is not a matrix";
-    return NULL;
-}
-
-const char *gx_gemm_refuses_link(const gx_group *group, int in)
-{
-    const gx_call *gemm = &group->call[0], *next = &group->call[1];
-
-    if (!gx_feeds(gemm, GX_GEMM_OUT, next, in))
-        return "the second op does not work on the product";
-    if (!gx_is_elided(group, 0, GX_GEMM_OUT) && !gx_keeps_product(group))
-        return "the product itself is read elsewhere";
-    /* The product would have to be there twice. Bound, an elided product has no address.
-     */
-    for (int arg = 0; gemm->arg[GX_GEMM_OUT].data != NULL && arg < GX_MAX_ARGS; arg++) {
-        if (arg != in && gx_feeds(gemm, GX_GEMM_OUT, next, arg))
-            return "the second op reads the product twice";
-    }
-    return NULL;
-}
-
 static const char *refuses_tile(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
@@ -56,12 +22,25 @@ static const char *refuses_fused(const gx_group *group, const gx_ctx *ctx)
     return reason != NULL ? reason : gx_gemm_refuses_link(group, GX_EPILOGUE_X);
 }
 
+static const char *refuses_fused_third(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = refuses_fused(group, ctx);
+
+    return reason != NULL ? reason : gx_gemm_refuses_third(group);
+}
+
 static const char *refuses_fused_backward(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_refuses(group);
 
     (void)ctx;
-    return reason != NULL ? reason : gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
+    if (reason != NULL)
+        return reason;
+    const gx_product product = gx_product_of(&group->call[0]);
+
+    if (product.n_batches != 1 && !product.sum)
+        return "column sums of a batch of products";
+    return gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
 }
 
 /* --- what the kernel gets --- */
@@ -110,7 +89,49 @@ static void add_backward(const gx_group *group, gx_tile *tile)
     tile->dbias = gx_data(call, GX_EPILOGUE_BWD_DBIAS);
 }
 
-static gx_tile describe(const gx_group *group, int shape, void *workspace)
+/* What the kernel does, and whether it takes the kernel that does more. */
+typedef struct tile_job {
+    gx_tile tile;
+    gx_tile_more more;
+    bool has_more;
+} tile_job;
+
+static gx_tile_more more_of(const gx_group *group, const gx_product *product)
+{
+    const bool is_forward = group->n_calls >= 2 && !gx_is_backward(group);
+    gx_tile_more more = {
+        .n_batches = product->n_batches,
+        .stride_a = product->stride_a,
+        .stride_b = product->stride_b,
+        .sum = product->sum,
+        .alpha = (float)product->alpha,
+        .beta = (float)product->beta,
+        .c = product->c,
+        .scale = 1.0f,
+    };
+
+    if (is_forward) {
+        more.scale = (float)gx_call_factor(&group->call[1], GX_EPILOGUE_SCALE);
+        more.residual = gx_data(&group->call[1], GX_EPILOGUE_RESIDUAL);
+    }
+    if (group->n_calls == 3) {
+        more.again = true;
+        more.y = gx_is_elided(group, 1, GX_EPILOGUE_OUT)
+                     ? NULL
+                     : group->call[1].arg[GX_EPILOGUE_OUT].data;
+        more.last_scale = (float)gx_call_factor(&group->call[2], GX_EPILOGUE_SCALE);
+        more.last_residual = gx_data(&group->call[2], GX_EPILOGUE_RESIDUAL);
+    }
+    return more;
+}
+
+static bool is_more(const gx_tile_more *more)
+{
+    return more->n_batches != 1 || more->alpha != 1.0f || more->c != NULL ||
+           more->scale != 1.0f || more->residual != NULL || more->again;
+}
+
+static tile_job describe(const gx_group *group, int shape, void *workspace)
 {
     const gx_product product = gx_product_of(&group->call[0]);
     gx_tile tile = {
@@ -135,26 +156,35 @@ static gx_tile describe(const gx_group *group, int shape, void *workspace)
     tile.chunk_b = chunk_of(tile.b, tile.ldb, product.dtype);
     if (gx_is_backward(group))
         add_backward(group, &tile);
-    else if (group->n_calls == 2)
+    else if (group->n_calls >= 2)
         add_epilogue(group, &tile);
+    if (group->n_calls == 3)
+        tile.out = group->call[2].arg[GX_EPILOGUE_OUT].data;
     if (tile.dbias != NULL && tile.m > gx_tile_rows(shape))
         tile.partial = workspace;
-    return tile;
+
+    tile_job job = { .tile = tile, .more = more_of(group, &product) };
+
+    job.has_more = is_more(&job.more);
+    return job;
 }
 
 /* --- the choice of a tile shape --- */
 
 /* Small tiles until there are enough blocks to fill the card; with column sums, a tile
  * that has all rows if there is one, since it spares a second kernel. */
-static int usual_shape(const gx_tile *tile, int n_sm)
+static int usual_shape(const tile_job *job, int n_sm)
 {
+    const gx_tile *tile = &job->tile;
+    const int64_t n_outs = job->more.sum ? 1 : job->more.n_batches;
     const int by_size[] = { 4, 3, 1, 0 };
 
     if (tile->dbias != NULL && tile->m <= 64)
         return tile->m <= 16 ? 0 : tile->m <= 32 ? 1 : 2;
     for (size_t i = 0; i < sizeof by_size / sizeof by_size[0]; i++) {
         const int64_t blocks = gx_divide_up(tile->m, gx_tile_rows(by_size[i])) *
-                               gx_divide_up(tile->n, gx_tile_columns(by_size[i]));
+                               gx_divide_up(tile->n, gx_tile_columns(by_size[i])) *
+                               n_outs;
 
         if (blocks >= n_sm / 2)
             return by_size[i];
@@ -163,7 +193,7 @@ static int usual_shape(const gx_tile *tile, int n_sm)
 }
 
 /* Candidate 0 is the usual shape, and the others follow in order. */
-static gx_status choose_shape(const gx_tile *tile, const gx_ctx *ctx,
+static gx_status choose_shape(const tile_job *job, const gx_ctx *ctx,
                               gx_prepared *prepared, int *shape, gx_error *err)
 {
     if (prepared->has_algo) {
@@ -173,7 +203,7 @@ static gx_status choose_shape(const gx_tile *tile, const gx_ctx *ctx,
             return GX_FAIL(err, GX_ERR_UNSUPPORTED, "tile shape %d of %d is pinned",
                            *shape, GX_N_TILES);
     } else {
-        const int usual = usual_shape(tile, ctx->n_sm), choice = prepared->algo_choice;
+        const int usual = usual_shape(job, ctx->n_sm), choice = prepared->algo_choice;
 
         prepared->n_algos = GX_N_TILES;
         if (choice < 0 || choice >= GX_N_TILES)
@@ -181,10 +211,10 @@ static gx_status choose_shape(const gx_tile *tile, const gx_ctx *ctx,
                            GX_N_TILES);
         *shape = choice == 0 ? usual : choice <= usual ? choice - 1 : choice;
     }
-    if (gx_tile_shared_bytes(tile->math, *shape) > ctx->shared_optin_bytes)
+    if (gx_tile_shared_bytes(job->tile.math, *shape) > ctx->shared_optin_bytes)
         return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                        "tile shape %d needs %zu bytes of shared memory, a block has %zu",
-                       *shape, gx_tile_shared_bytes(tile->math, *shape),
+                       *shape, gx_tile_shared_bytes(job->tile.math, *shape),
                        ctx->shared_optin_bytes);
     memset(prepared->algo, 0, sizeof prepared->algo);
     prepared->algo[0] = (unsigned char)*shape;
@@ -197,25 +227,26 @@ static gx_status choose_shape(const gx_tile *tile, const gx_ctx *ctx,
 static gx_status prepare_tile(const gx_group *group, const gx_ctx *ctx,
                               gx_prepared *prepared, gx_error *err)
 {
-    gx_tile tile = describe(group, 0, NULL);
+    tile_job job = describe(group, 0, NULL);
+    gx_tile *tile = &job.tile;
     int shape = 0;
 
     prepared->workspace_bytes = 0;
     prepared->n_launches = 0;
     prepared->n_algos = 1;
-    if (tile.n == 0 || (tile.m == 0 && tile.dbias == NULL))
+    if (tile->n == 0 || job.more.n_batches == 0 || (tile->m == 0 && tile->dbias == NULL))
         return GX_OK;
-    GX_TRY(choose_shape(&tile, ctx, prepared, &shape, err));
-    tile.shape = shape;
+    GX_TRY(choose_shape(&job, ctx, prepared, &shape, err));
+    tile->shape = shape;
     prepared->n_launches = 1;
-    if (tile.dbias != NULL && tile.m > gx_tile_rows(shape)) {
-        const int64_t row_tiles = gx_divide_up(tile.m, gx_tile_rows(shape));
+    if (tile->dbias != NULL && tile->m > gx_tile_rows(shape)) {
+        const int64_t row_tiles = gx_divide_up(tile->m, gx_tile_rows(shape));
 
-        prepared->workspace_bytes = (size_t)(row_tiles * tile.n) * sizeof(float);
+        prepared->workspace_bytes = (size_t)(row_tiles * tile->n) * sizeof(float);
         prepared->n_launches = 2;
-        tile.partial = (float *)(uintptr_t)sizeof(float); /* there will be one */
+        tile->partial = (float *)(uintptr_t)sizeof(float); /* there will be one */
     }
-    return gx_tile_load(&tile, err);
+    return gx_tile_load(tile, job.has_more ? &job.more : NULL, err);
 }
 
 static gx_status launch_tile(const gx_group *group, const gx_prepared *prepared,
@@ -223,15 +254,16 @@ static gx_status launch_tile(const gx_group *group, const gx_prepared *prepared,
 {
     if (prepared->n_launches == 0)
         return GX_OK;
-    const gx_tile tile = describe(group, prepared->algo[0], ctx->workspace);
+    const tile_job job = describe(group, prepared->algo[0], ctx->workspace);
 
-    return gx_tile_launch(&tile, ctx, err);
+    return gx_tile_launch(&job.tile, job.has_more ? &job.more : NULL, ctx, err);
 }
 
 /* --- the table --- */
 
 static const char *const gemm_pattern[] = { "gemm", NULL };
 static const char *const forward_pattern[] = { "gemm", "epilogue", NULL };
+static const char *const third_pattern[] = { "gemm", "epilogue", "epilogue", NULL };
 static const char *const backward_pattern[] = { "gemm", "epilogue.bwd", NULL };
 
 const gx_alternative gx_gemm_alternatives[] = {
@@ -266,6 +298,14 @@ const gx_alternative gx_gemm_alternatives[] = {
         .pattern = forward_pattern,
         .elides = true,
         .refuses = refuses_fused,
+        .prepare = prepare_tile,
+        .launch = launch_tile,
+    },
+    {
+        .name = "fused",
+        .pattern = third_pattern,
+        .elides = true,
+        .refuses = refuses_fused_third,
         .prepare = prepare_tile,
         .launch = launch_tile,
     },

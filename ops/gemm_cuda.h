@@ -5,33 +5,23 @@
 #include <string.h>
 
 #include "cuda_call.h"
+#include "factor.h"
 
-/* What a group computes: a product, and what follows it in the same group. */
+/* What a group computes: products, and what follows them in the same group. */
 typedef struct gx_product {
     int64_t m, n, k;
     bool trans_a, trans_b;
     gx_dtype dtype;
     gx_precision precision;
     const void *a, *b;
+    int64_t n_batches;          /* products; a batch that is one matrix counts as 1 */
+    int64_t stride_a, stride_b; /* elements from one to the next; 0: all have the same */
+    bool sum;                   /* the products are added up */
+    double alpha, beta;
+    const void *c; /* NULL: nothing is added */
 } gx_product;
 
-static inline gx_product gx_product_of(const gx_call *call)
-{
-    const gx_tensor *a = &call->arg[GX_GEMM_A], *out = &call->arg[GX_GEMM_OUT];
-    const bool trans_a = call->attr[GX_GEMM_TRANS_A].i != 0;
-
-    return (gx_product){
-        .m = out->dim[0],
-        .n = out->dim[1],
-        .k = trans_a ? a->dim[0] : a->dim[1],
-        .trans_a = trans_a,
-        .trans_b = call->attr[GX_GEMM_TRANS_B].i != 0,
-        .dtype = out->dtype,
-        .precision = call->precision,
-        .a = a->data,
-        .b = call->arg[GX_GEMM_B].data,
-    };
-}
+gx_product gx_product_of(const gx_call *call);
 
 /* The second call of a pair goes back through the epilogue of the layer before. */
 static inline bool gx_is_backward(const gx_group *group)
@@ -40,18 +30,21 @@ static inline bool gx_is_backward(const gx_group *group)
            strcmp(gx_op_name(group->call[1].op), "epilogue.bwd") == 0;
 }
 
-/* The product is read elsewhere too, and is what the activation is applied to: no bias.
- */
+/* The product is read elsewhere too, and is what the activation is applied to: nothing
+ * is done before. */
 static inline bool gx_keeps_product(const gx_group *group)
 {
     const gx_call *next = &group->call[1];
 
-    return group->n_calls == 2 && !gx_is_backward(group) &&
+    return group->n_calls >= 2 && !gx_is_backward(group) &&
            !gx_is_elided(group, 0, GX_GEMM_OUT) && !gx_has(next, GX_EPILOGUE_BIAS) &&
+           !gx_has(next, GX_EPILOGUE_RESIDUAL) &&
+           gx_call_factor(next, GX_EPILOGUE_SCALE) == 1.0 &&
            !gx_has(next, GX_EPILOGUE_PRE);
 }
 
-/* Where what the activation of a forward pair is applied to must be stored, or NULL. */
+/* Where what the first activation of a forward group is applied to must be stored, or
+ * NULL. */
 static inline void *gx_kept_of(const gx_group *group)
 {
     if (gx_keeps_product(group))
@@ -61,11 +54,15 @@ static inline void *gx_kept_of(const gx_group *group)
     return gx_data(&group->call[1], GX_EPILOGUE_PRE);
 }
 
+/* --- gemm_group_cuda.c --- */
+
 /* What no alternative takes: a gemm that was not expanded, types that differ. */
 const char *gx_gemm_refuses(const gx_group *group);
 /* The second call of the group works on the product of the first, as its operand `in`,
  * and nothing needs the product unless it is what the activation is applied to. */
 const char *gx_gemm_refuses_link(const gx_group *group, int in);
+/* The third call scales what the second makes and adds a tensor, and does no more. */
+const char *gx_gemm_refuses_third(const gx_group *group);
 
 /* --- gemm_lt_cuda.c --- */
 

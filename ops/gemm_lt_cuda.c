@@ -22,8 +22,12 @@ const char *gx_gemm_lt_refuses(const gx_group *group, const gx_ctx *ctx)
         return reason;
     const gx_product product = gx_product_of(&group->call[0]);
 
-    if (product.m == 0 || product.n == 0 || product.k == 0)
+    if (product.m == 0 || product.n == 0 || product.k == 0 || product.n_batches == 0)
         return "a size is zero";
+    if (product.sum)
+        return "cuBLASLt does not add up the products of a batch";
+    if (product.n_batches > INT32_MAX)
+        return "cuBLASLt has batches of up to 2^31 - 1";
     return NULL;
 }
 
@@ -55,8 +59,13 @@ const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
         return reason;
     const gx_call *epilogue = &group->call[1];
     const gx_act act = gx_act_of(epilogue, GX_EPILOGUE_ACT);
+    const bool adds = gx_has(epilogue, GX_EPILOGUE_RESIDUAL);
+    const gx_product product = gx_product_of(&group->call[0]);
 
-    if (!gx_has(epilogue, GX_EPILOGUE_BIAS) && act == GX_ACT_NONE)
+    if (adds && product.c != NULL)
+        return "cuBLASLt adds one tensor, and there are c and a residual";
+    if (!adds && !gx_has(epilogue, GX_EPILOGUE_BIAS) && act == GX_ACT_NONE &&
+        gx_call_factor(epilogue, GX_EPILOGUE_SCALE) == 1.0)
         return "there is neither bias nor activation";
     if (refuses_act(act) != NULL)
         return refuses_act(act);
@@ -64,6 +73,8 @@ const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
         return NULL;
     if (act != GX_ACT_GELU_TANH)
         return "cuBLASLt keeps the pre-activation of gelu alone";
+    if (product.n_batches != 1)
+        return "the pre-activation of a batch of products is kept";
     return refuses_aux(epilogue, GX_EPILOGUE_X);
 }
 
@@ -85,6 +96,8 @@ const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx
     if (!gx_has(backward, GX_EPILOGUE_BWD_DX) ||
         gx_is_elided(group, 1, GX_EPILOGUE_BWD_DX))
         return "dx is not wanted";
+    if (gx_product_of(&group->call[0]).n_batches != 1)
+        return "the mask or pre-activation of a batch of products is read";
     return act == GX_ACT_GELU_TANH ? refuses_aux(backward, GX_EPILOGUE_BWD_PRE) : NULL;
 }
 
@@ -100,10 +113,17 @@ static void add_epilogue(const gx_group *group, gx_lt_product *lt)
     const gx_call *call = &group->call[1];
     const gx_act act = gx_act_of(call, GX_EPILOGUE_ACT);
     const bool has_bias = gx_has(call, GX_EPILOGUE_BIAS);
+    const float scale = (float)gx_call_factor(call, GX_EPILOGUE_SCALE);
 
     lt->out = call->arg[GX_EPILOGUE_OUT].data;
     lt->bias = gx_data(call, GX_EPILOGUE_BIAS);
     lt->aux = gx_kept_of(group);
+    lt->alpha *= scale;
+    lt->beta *= scale;
+    if (gx_has(call, GX_EPILOGUE_RESIDUAL)) {
+        lt->c = call->arg[GX_EPILOGUE_RESIDUAL].data;
+        lt->beta = 1.0f;
+    }
     if (lt->aux != NULL) {
         lt->aux_ld = lt->n;
         lt->epilogue =
@@ -112,7 +132,7 @@ static void add_epilogue(const gx_group *group, gx_lt_product *lt)
         lt->epilogue = has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
     } else if (act == GX_ACT_RELU) {
         lt->epilogue = has_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    } else {
+    } else if (has_bias) {
         lt->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
 }
@@ -153,6 +173,12 @@ static gx_lt_product describe(const gx_group *group, void *workspace)
         .precision = product.precision,
         .a = product.a,
         .b = product.b,
+        .n_batches = product.n_batches,
+        .stride_a = product.stride_a,
+        .stride_b = product.stride_b,
+        .alpha = (float)product.alpha,
+        .beta = (float)product.beta,
+        .c = product.c,
         .out = group->call[0].arg[GX_GEMM_OUT].data,
         .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
     };

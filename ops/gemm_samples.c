@@ -35,6 +35,27 @@
               "  - {op: mse, name: loss, x: y, target: t}\n"                        \
               "backward: loss\noptimizer: {" optimizer "}\noutputs: [loss, y]\n")
 
+/* A product with what else it can do, of whole numbers; c, r and the bias stand by. */
+#define MORE(a, b, out, n, fields)                                                      \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("a", a, "{integers: [-3, 4]}")                           \
+                  GX_SAMPLE_TENSOR("c", out, "{integers: [-3, 4]}")                     \
+                      GX_SAMPLE_TENSOR("r", out, "{integers: [-3, 4]}"),                \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("b", b, "{integers: [-3, 4]}")          \
+                  GX_SAMPLE_TENSOR("s", "[" n "]", "{integers: [-3, 4]}") GX_SAMPLE_OPS \
+              "  - {op: gemm, name: fc, a: a, b: b" fields ", out: y}\noutputs: [y]\n")
+
+/* The same between trained tensors: every operand has a gradient. */
+#define MORE_TRAINED(a, b, out, n, fields)                                             \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("t", out, "normal"),                                    \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("a", a, "{normal: {std: 0.5}}")        \
+                  GX_SAMPLE_TENSOR("b", b, "{normal: {std: 0.5}}")                     \
+                      GX_SAMPLE_TENSOR("c", out, "normal")                             \
+                          GX_SAMPLE_TENSOR("r", out, "normal")                         \
+                              GX_SAMPLE_TENSOR("s", "[" n "]", "normal") GX_SAMPLE_OPS \
+              "  - {op: gemm, name: fc, a: a, b: b" fields ", out: y}\n"               \
+              "  - {op: mse, name: loss, x: y, target: t}\n"                           \
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss, y]\n")
+
 #define SGD "sgd: {lr: 0.1}"
 #define ADAMW "adamw: {lr: 0.01}"
 
@@ -67,6 +88,55 @@ const char *const gx_gemm_samples[] = {
             SGD),
     TRAINED("9", "5", "16", "3", "sigmoid", "[5, 16]", "[16, 3]", "", "", SGD),
     TRAINED("4", "0", "3", "2", "relu", "[0, 3]", "[3, 2]", "", "", SGD),
+    /* Batches: of one, of three, of none; odd sizes; one operand for all. */
+    PRODUCT("[1, 3, 7]", "[1, 7, 5]", ""), PRODUCT("[3, 5, 7]", "[3, 7, 2]", ""),
+    PRODUCT("[2, 3, 7, 5]", "[2, 3, 7, 9]", ", trans_a: true"),
+    PRODUCT("[3, 33, 65]", "[3, 70, 65]", ", trans_b: true"),
+    PRODUCT("[3, 65, 33]", "[3, 70, 65]", ", trans_a: true, trans_b: true"),
+    PRODUCT("[3, 5, 7]", "[7, 9]", ""),
+    PRODUCT("[3, 7, 5]", "[9, 7]", ", trans_a: true, trans_b: true"),
+    PRODUCT("[5, 7]", "[3, 7, 9]", ""),
+    PRODUCT("[7, 5]", "[3, 9, 7]", ", trans_a: true, trans_b: true"),
+    PRODUCT("[0, 5, 7]", "[0, 7, 9]", ""), PRODUCT("[0, 5, 7]", "[7, 9]", ""),
+    PRODUCT("[3, 5, 0]", "[3, 0, 9]", ""),
+    PRODUCT("[3, 7, 5]", "[3, 7, 9]", ", trans_a: true, sum_batch: true"),
+    PRODUCT("[3, 5, 40]", "[3, 40, 9]", ", sum_batch: true"),
+    PRODUCT("[2, 2, 5, 7]", "[2, 2, 9, 7]", ", trans_b: true, sum_batch: true"),
+    PRODUCT("[0, 5, 7]", "[0, 7, 9]", ", sum_batch: true"),
+    PRODUCT("[1, 5, 7]", "[1, 7, 9]", ", sum_batch: true"),
+    /* Factors, a sum, and every step of the epilogue in several orders. */
+    MORE("[1, 1]", "[1, 1]", "[1, 1]", "1", ", alpha: 2, c: c, beta: -0.5"),
+    MORE("[3, 7]", "[7, 5]", "[3, 5]", "5", ", c: c"),
+    MORE("[3, 7]", "[7, 5]", "[3, 5]", "5", ", alpha: -3, c: c, beta: 0"),
+    MORE("[0, 7]", "[7, 5]", "[0, 5]", "5", ", c: c, epilogue: {residual: r}"),
+    MORE("[3, 0]", "[0, 5]", "[3, 5]", "5",
+         ", c: c, beta: 2, epilogue: {bias: s, residual: r}"),
+    MORE("[3, 33, 20]", "[3, 20, 17]", "[3, 33, 17]", "17",
+         ", alpha: 0.5, c: c, beta: 2, epilogue: {scale: 2, bias: s, residual: r, act: "
+         "relu}"),
+    MORE("[64, 40]", "[40, 48]", "[64, 48]", "48",
+         ", epilogue: {bias: s, act: relu, residual: r, order: [bias, act, residual]}"),
+    MORE("[2, 9, 7]", "[7, 24]", "[2, 9, 24]", "24",
+         ", epilogue: {scale: 0.5, bias: s, act: relu, residual: r, order: [bias, act, "
+         "scale, residual]}"),
+    MORE("[5, 7]", "[7, 9]", "[5, 9]", "9",
+         ", c: c, epilogue: {scale: 2, bias: s, act: relu, residual: r, order: "
+         "[residual, act, scale, bias]}"),
+    MORE_TRAINED("[3, 5, 4]", "[3, 4, 7]", "[3, 5, 7]", "7", ", alpha: 0.5, c: c"),
+    MORE_TRAINED("[3, 4, 5]", "[4, 7]", "[3, 5, 7]", "7",
+                 ", trans_a: true, c: c, beta: 2, epilogue: {bias: s, act: gelu_tanh}"),
+    MORE_TRAINED("[3, 5, 4]", "[7, 4]", "[3, 5, 7]", "7",
+                 ", trans_b: true, epilogue: {bias: s, act: silu, residual: r, order: "
+                 "[bias, act, residual]}"),
+    MORE_TRAINED("[5, 4]", "[3, 4, 7]", "[3, 5, 7]", "7",
+                 ", c: c, beta: 0.5, epilogue: {scale: 0.5, residual: r, act: tanh}"),
+    MORE_TRAINED("[4, 5]", "[3, 7, 4]", "[3, 5, 7]", "7",
+                 ", trans_a: true, trans_b: true, epilogue: {bias: s, scale: 0.5, act: "
+                 "relu, residual: r, order: [act, scale, residual, bias]}"),
+    MORE_TRAINED("[3, 5, 4]", "[3, 4, 7]", "[5, 7]", "7",
+                 ", sum_batch: true, alpha: 2, c: c, epilogue: {bias: s, act: sigmoid}"),
+    MORE_TRAINED("[65, 40]", "[40, 24]", "[65, 24]", "24",
+                 ", epilogue: {bias: s, residual: r, act: gelu_erf}"),
     /* The weight on the left, and used twice: its gradients are added. */
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[6, 9]", "normal")
                   GX_SAMPLE_TENSOR("t", "[6, 9]", "normal"),
@@ -85,6 +155,15 @@ const char *const gx_gemm_samples[] = {
                       GX_SAMPLE_TENSOR("kept", "[" m ", " n "]", "normal"),             \
               GX_SAMPLE_OPS "  - {op: gemm.bwd, name: g, a: a, b: b, dy: dy" kept flags \
                             "}\noutputs: [" made "]\n")
+
+/* The same of a batch, with every gradient that there is. */
+#define BWD_MORE(a, b, out, fields)                                                 \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("a", a, "normal") GX_SAMPLE_TENSOR("b", b, "normal") \
+                  GX_SAMPLE_TENSOR("dy", out, "normal")                             \
+                      GX_SAMPLE_TENSOR("kept", out, "normal"),                      \
+              GX_SAMPLE_OPS "  - {op: gemm.bwd, name: g, a: a, b: b, dy: dy" fields \
+                            ", da: da, db: db, dc: dc, dbias: dbias, dresidual: "   \
+                            "dresidual}\noutputs: [da, db, dc, dbias, dresidual]\n")
 
 #define ALL ", da: da, db: db, dbias: dbias"
 
@@ -112,5 +191,16 @@ const char *const gx_gemm_bwd_samples[] = {
         "da, db, dbias"),
     BWD("[5, 0]", "[0, 3]", "5", "3", "", ALL, "da, db, dbias"),
     BWD("[5, 4]", "[4, 3]", "5", "3", "", ", dbias: dbias", "dbias"),
+    BWD("[5, 4]", "[4, 3]", "5", "3", ", y: kept, epilogue: {act: relu}",
+        ", beta: 2, dc: dc", "dc"),
+    BWD_MORE("[3, 5, 4]", "[3, 4, 7]", "[3, 5, 7]", ""),
+    BWD_MORE("[3, 4, 5]", "[7, 4]", "[3, 5, 7]",
+             ", trans_a: true, trans_b: true, alpha: 0.5, beta: 2, y: kept, epilogue: "
+             "{act: relu, scale: 3}"),
+    BWD_MORE("[3, 33, 20]", "[20, 17]", "[3, 33, 17]",
+             ", alpha: 2, pre: kept, epilogue: {act: silu}"),
+    BWD_MORE("[5, 4]", "[2, 3, 4, 7]", "[2, 3, 5, 7]",
+             ", y: kept, epilogue: {act: tanh}"),
+    BWD_MORE("[0, 5, 4]", "[4, 7]", "[0, 5, 7]", ", y: kept, epilogue: {act: relu}"),
     NULL
 };

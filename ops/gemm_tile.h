@@ -50,6 +50,23 @@ typedef struct gx_tile {
     float *partial; /* [row tiles, n], when out has more than one row of tiles */
 } gx_tile;
 
+/* What products do that are more than one product and one tail. They have kernels of
+ * their own, so that the plain ones keep their registers. */
+typedef struct gx_tile_more {
+    int64_t n_batches;
+    int64_t stride_a,
+        stride_b;         /* elements from one matrix to the next; 0: all share it */
+    bool sum;             /* the products are added up, in order: one out */
+    float alpha, beta;    /* product = alpha op(a) op(b) + beta c */
+    const void *c;        /* or NULL */
+    float scale;          /* forward: pre = scale product + bias + residual */
+    const void *residual; /* or NULL */
+    bool again;           /* forward: out = last_scale y + last_residual */
+    void *y;              /* act(pre); NULL: not kept */
+    float last_scale;
+    const void *last_residual; /* or NULL */
+} gx_tile_more;
+
 /* Rows and columns of a tile of this shape. */
 int gx_tile_rows(int shape);
 int gx_tile_columns(int shape);
@@ -57,9 +74,11 @@ int gx_tile_columns(int shape);
 size_t gx_tile_shared_bytes(gx_tile_math math, int shape);
 
 /* n is at least 1; m too, unless there are column sums. The launch is one kernel, or two
- * where `partial` is used. */
-gx_status gx_tile_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
-gx_status gx_tile_launch(const gx_tile *tile, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+ * where `partial` is used. `more` may be NULL; column sums go with one out alone. */
+gx_status gx_tile_load(const gx_tile *tile, const gx_tile_more *more,
+                       gx_error *err) GX_MUST_CHECK;
+gx_status gx_tile_launch(const gx_tile *tile, const gx_tile_more *more, gx_ctx *ctx,
+                         gx_error *err) GX_MUST_CHECK;
 
 /* Packs y > 0 as the bit mask that cuBLASLt's relu backward reads: one bit an element,
  * `ld` bits (a multiple of 128) a row of y, least significant bit first. */

@@ -11,7 +11,7 @@ constexpr int END_THREADS = 1024;
 constexpr int BLOCKS_PER_SM = 8;
 constexpr double CLIP_EPSILON = 1e-6; /* as clip_grad_norm_ has it */
 
-static_assert(sizeof(gx_accumulate_table) <= 4096 && sizeof(gx_norm_table) <= 4096,
+static_assert(sizeof(gx_accumulate_table) <= 4096 && sizeof(gx_grad_norm_table) <= 4096,
               "a kernel takes 4 KB of arguments");
 
 template <typename T, int N>
@@ -64,13 +64,13 @@ template <typename T, int N> __device__ __forceinline__ double squares(const T *
  * clip finite gradients to nothing. */
 template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
-    norm_kernel(const __grid_constant__ gx_norm_table table)
+    grad_norm_kernel(const __grid_constant__ gx_grad_norm_table table)
 {
     __shared__ double shared[32];
 
     gx_begin_kernel();
     for (int64_t chunk = blockIdx.x; chunk < table.n_chunks; chunk += gridDim.x) {
-        const gx_norm_entry &e =
+        const gx_grad_norm_entry &e =
             table.entry[gx_find_entry(table.entry, table.n_entries, chunk)];
         const T *grad = static_cast<const T *>(e.grad);
         double sum = 0.0;
@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-__global__ void __launch_bounds__(END_THREADS) norm_end_kernel(const gx_norm_end g)
+__global__ void __launch_bounds__(END_THREADS)
+    grad_norm_end_kernel(const gx_grad_norm_end g)
 {
     __shared__ double shared[32];
     double total = 0.0;
@@ -119,13 +120,13 @@ const void *accumulate_instance(const gx_accumulate_table *table)
 
 /* How wide a load is does not change which thread adds what: both instances would give
  * other bits, so the choice hangs on the addresses alone, which a plan fixes. */
-const void *norm_instance(const gx_norm_table *table)
+const void *grad_norm_instance(const gx_grad_norm_table *table)
 {
     if (table->dtype == GX_BF16)
-        return table->wide ? (const void *)norm_kernel<__nv_bfloat16, 4>
-                           : (const void *)norm_kernel<__nv_bfloat16, 1>;
-    return table->wide ? (const void *)norm_kernel<float, 4>
-                       : (const void *)norm_kernel<float, 1>;
+        return table->wide ? (const void *)grad_norm_kernel<__nv_bfloat16, 4>
+                           : (const void *)grad_norm_kernel<__nv_bfloat16, 1>;
+    return table->wide ? (const void *)grad_norm_kernel<float, 4>
+                       : (const void *)grad_norm_kernel<float, 1>;
 }
 
 } // namespace
@@ -146,32 +147,33 @@ extern "C" gx_status gx_accumulate_launch(const gx_accumulate_table *table, gx_c
         dim3(THREADS), 0, args, err);
 }
 
-extern "C" gx_status gx_norm_load(const gx_norm_table *table, gx_error *err)
+extern "C" gx_status gx_grad_norm_load(const gx_grad_norm_table *table, gx_error *err)
 {
-    return gx_load_kernel(norm_instance(table), 0, "norm_kernel", err);
+    return gx_load_kernel(grad_norm_instance(table), 0, "grad_norm_kernel", err);
 }
 
-extern "C" gx_status gx_norm_launch(const gx_norm_table *table, gx_ctx *ctx,
-                                    gx_error *err)
+extern "C" gx_status gx_grad_norm_launch(const gx_grad_norm_table *table, gx_ctx *ctx,
+                                         gx_error *err)
 {
     void *args[] = { (void *)table };
 
     return gx_launch(
-        ctx, "norm_kernel", norm_instance(table),
+        ctx, "grad_norm_kernel", grad_norm_instance(table),
         dim3(gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * BLOCKS_PER_SM)),
         dim3(THREADS), 0, args, err);
 }
 
-extern "C" gx_status gx_norm_end_load(gx_error *err)
+extern "C" gx_status gx_grad_norm_end_load(gx_error *err)
 {
-    return gx_load_kernel((const void *)norm_end_kernel, 0, "norm_end_kernel", err);
+    return gx_load_kernel((const void *)grad_norm_end_kernel, 0, "grad_norm_end_kernel",
+                          err);
 }
 
-extern "C" gx_status gx_norm_end_launch(const gx_norm_end *end, gx_ctx *ctx,
-                                        gx_error *err)
+extern "C" gx_status gx_grad_norm_end_launch(const gx_grad_norm_end *end, gx_ctx *ctx,
+                                             gx_error *err)
 {
     void *args[] = { (void *)end };
 
-    return gx_launch(ctx, "norm_end_kernel", (const void *)norm_end_kernel, dim3(1),
-                     dim3(END_THREADS), 0, args, err);
+    return gx_launch(ctx, "grad_norm_end_kernel", (const void *)grad_norm_end_kernel,
+                     dim3(1), dim3(END_THREADS), 0, args, err);
 }

@@ -109,7 +109,7 @@ static const char *refuses_norm(const gx_group *group, const gx_ctx *ctx)
 /* The table that follows after `*at` calls, its sums behind the `*n_partial` of those
  * before; false: there is none. */
 static bool next_norm(const gx_group *group, int *at, int64_t *n_partial,
-                      double *workspace, gx_norm_table *table)
+                      double *workspace, gx_grad_norm_table *table)
 {
     table->dtype = group->call[0].arg[GX_GRAD_NORM_GRAD].dtype;
     table->partial = workspace ? workspace + *n_partial : NULL;
@@ -122,8 +122,9 @@ static bool next_norm(const gx_group *group, int *at, int64_t *n_partial,
 
         if (n == 0)
             continue;
-        table->entry[table->n_entries++] =
-            (gx_norm_entry){ .grad = grad->data, .n = n, .first_chunk = table->n_chunks };
+        table->entry[table->n_entries++] = (gx_grad_norm_entry){
+            .grad = grad->data, .n = n, .first_chunk = table->n_chunks
+        };
         table->n_chunks += gx_divide_up(n, GX_NORM_CHUNK);
         table->wide = table->wide &&
                       (uintptr_t)grad->data % (4 * gx_dtype_bytes(table->dtype)) == 0;
@@ -135,7 +136,7 @@ static bool next_norm(const gx_group *group, int *at, int64_t *n_partial,
 static gx_status prepare_norm(const gx_group *group, const gx_ctx *ctx,
                               gx_prepared *prepared, gx_error *err)
 {
-    gx_norm_table table;
+    gx_grad_norm_table table;
     int64_t n_partial = 0;
     int at = 0;
 
@@ -143,30 +144,30 @@ static gx_status prepare_norm(const gx_group *group, const gx_ctx *ctx,
     prepared->n_algos = 1;
     prepared->n_launches = 1;
     for (; next_norm(group, &at, &n_partial, NULL, &table); prepared->n_launches++)
-        GX_TRY(gx_norm_load(&table, err));
+        GX_TRY(gx_grad_norm_load(&table, err));
     prepared->workspace_bytes = (size_t)n_partial * sizeof(double);
-    return gx_norm_end_load(err);
+    return gx_grad_norm_end_load(err);
 }
 
 static gx_status launch_norm(const gx_group *group, const gx_prepared *prepared,
                              gx_ctx *ctx, gx_error *err)
 {
     const gx_call *last = &group->call[group->n_calls - 1];
-    gx_norm_end end = {
+    gx_grad_norm_end end = {
         .partial = ctx->workspace,
         .before = gx_data(&group->call[0], GX_GRAD_NORM_BEFORE),
         .factor = gx_data(last, GX_GRAD_NORM_FACTOR),
         .max_norm = last->attr[GX_GRAD_NORM_MAX].r,
     };
-    gx_norm_table table;
+    gx_grad_norm_table table;
     int at = 0;
 
     (void)prepared;
     if (!gx_is_elided(group, group->n_calls - 1, GX_GRAD_NORM_OUT))
         end.out = last->arg[GX_GRAD_NORM_OUT].data;
     while (next_norm(group, &at, &end.n_partial, ctx->workspace, &table))
-        GX_TRY(gx_norm_launch(&table, ctx, err));
-    return gx_norm_end_launch(&end, ctx, err);
+        GX_TRY(gx_grad_norm_launch(&table, ctx, err));
+    return gx_grad_norm_end_launch(&end, ctx, err);
 }
 
 /* --- the table --- */

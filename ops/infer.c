@@ -101,10 +101,31 @@ void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim)
     value->has_shape = true;
 }
 
-void gx_limit_index(gx_value *value, int64_t limit)
+/* 0 is an index wherever there is any, so it stands for none that is ignored. */
+void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored)
 {
+    if (ignored >= 0 && ignored < limit)
+        ignored = 0;
+    if (value->index_limit == 0)
+        value->index_ignored = ignored;
+    else if (value->index_ignored != ignored)
+        value->index_ignored = 0;
     if (value->index_limit == 0 || limit < value->index_limit)
         value->index_limit = limit;
+}
+
+void gx_limit_index(gx_value *value, int64_t limit)
+{
+    gx_limit_index_or(value, limit, 0);
+}
+
+const char *gx_written(const gx_node *node, const char *key)
+{
+    for (int f = 0; f < node->n_fields; f++) {
+        if (strcmp(node->fields[f].key, key) == 0)
+            return node->fields[f].text;
+    }
+    return NULL;
 }
 
 double gx_elements(const gx_graph *graph, const gx_node *node, int arg)

@@ -28,6 +28,12 @@ void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim)
 
 /* Values must be in [0, limit) from now on, or in a smaller range that is known. */
 void gx_limit_index(gx_value *value, int64_t limit);
+/* The same, but `ignored` is allowed too, unless another reader does not take it. */
+void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored);
+
+/* The text of a field as the model has it, for a node that is derived from this one; NULL
+ * where it is not written. */
+const char *gx_written(const gx_node *node, const char *key);
 
 /* Elements of the value that is operand `arg`; 0 where it is absent. */
 double gx_elements(const gx_graph *graph, const gx_node *node, int arg);

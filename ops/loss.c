@@ -1,55 +1,89 @@
-/* Losses, means over the batch as in PyTorch, and their derivatives. */
+/* Cross-entropy of a softmax, as torch.nn.functional.cross_entropy has it for classes by
+ * index, and its derivative. */
 #include <math.h>
+#include <string.h>
 
 #include "infer.h"
 #include "resolve.h"
 #include "samples.h"
 
+#define SCE_INPUTS                                                  \
+    { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" }, \
+    {                                                               \
+        "labels", GX_FIELD_IN, true, NULL, NULL,                    \
+            "i32 [rows], from 0 to classes - 1, or ignore_index"    \
+    }
+#define SCE_ATTRIBUTES                                                                        \
+    {                                                                                         \
+        "reduction", GX_FIELD_ENUM,      false,                                               \
+        "mean",      gx_reduction_names, "mean over the rows that are not ignored, or sum"    \
+    },                                                                                        \
+        { "ignore_index", GX_FIELD_INT,                                                       \
+          false,          NULL,                                                               \
+          NULL,           "rows with this label count for nothing; absent: there are none" }, \
+    {                                                                                         \
+        "label_smoothing", GX_FIELD_REAL, false, "0", NULL,                                   \
+            "from 0 to 1: the share of the target that is spread over all classes"            \
+    }
+
 static const gx_field sce_fields[] = {
-    { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" },
-    { "labels", GX_FIELD_IN, true, NULL, NULL, "i32 [rows], from 0 to classes - 1" },
+    SCE_INPUTS,
     { "out", GX_FIELD_OUT, true, NULL, NULL, "f32 scalar" },
+    SCE_ATTRIBUTES,
     { 0 },
 };
 
 static const gx_field sce_bwd_fields[] = {
-    { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" },
-    { "labels", GX_FIELD_IN, true, NULL, NULL, "i32 [rows], from 0 to classes - 1" },
+    SCE_INPUTS,
     { "dlogits", GX_FIELD_OUT, true, NULL, NULL, "like logits" },
+    SCE_ATTRIBUTES,
     { 0 },
 };
 
-static const gx_field mse_fields[] = {
-    { "x", GX_FIELD_IN, true, NULL, NULL, "any shape" },
-    { "target", GX_FIELD_IN, true, NULL, NULL, "the shape of x, f32 or the type of x" },
-    { "out", GX_FIELD_OUT, true, NULL, NULL, "f32 scalar" },
-    { 0 },
-};
+/* --- shapes --- */
 
-static const gx_field mse_bwd_fields[] = {
-    { "x", GX_FIELD_IN, true, NULL, NULL, "any shape" },
-    { "target", GX_FIELD_IN, true, NULL, NULL, "the shape of x, f32 or the type of x" },
-    { "dx", GX_FIELD_OUT, true, NULL, NULL, "like x" },
-    { 0 },
-};
+static bool sce_attributes(const gx_node *node, gx_value *labels, int64_t classes,
+                           gx_diagnostics *list)
+{
+    const gx_attr ignored = node->attr[GX_SCE_IGNORE_INDEX];
+    const double smoothing = node->attr[GX_SCE_LABEL_SMOOTHING].r;
+
+    if (!(smoothing >= 0 && smoothing <= 1)) {
+        gx_misfit(list, node, "label_smoothing",
+                  "label_smoothing is %g, expected a number from 0 to 1", smoothing);
+        return false;
+    }
+    if (!ignored.present) {
+        gx_limit_index(labels, classes);
+    } else if (ignored.i < INT32_MIN || ignored.i > INT32_MAX) {
+        gx_misfit(list, node, "ignore_index",
+                  "ignore_index is %lld, expected an i32, as the labels are",
+                  (long long)ignored.i);
+        return false;
+    } else {
+        gx_limit_index_or(labels, classes, ignored.i);
+    }
+    return true;
+}
 
 static bool sce_operands(const gx_node *node, gx_value **value, gx_diagnostics *list)
 {
     const gx_value *logits = value[GX_SCE_LOGITS];
     gx_value *labels = value[GX_SCE_LABELS];
+    const int64_t reduction = node->attr[GX_SCE_REDUCTION].i;
 
     if (!gx_expect_float(list, node, "logits", logits) ||
         !gx_expect_rank(list, node, "logits", logits, 2) ||
         !gx_expect_dtype(list, node, "labels", labels, GX_I32) ||
         !gx_expect_like(list, node, "labels", labels, 1, &logits->dim[0]))
         return false;
-    if (logits->dim[0] == 0 || logits->dim[1] == 0) {
-        gx_misfit(list, node, "logits", "a mean over no %s has no value",
+    if (logits->dim[1] == 0 || (logits->dim[0] == 0 && reduction == GX_REDUCTION_MEAN)) {
+        gx_misfit(list, node, "logits", "a %s over no %s has no value",
+                  gx_reduction_names[reduction],
                   logits->dim[0] == 0 ? "rows" : "classes");
         return false;
     }
-    gx_limit_index(labels, logits->dim[1]);
-    return true;
+    return sce_attributes(node, labels, logits->dim[1], list);
 }
 
 static void sce_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
@@ -70,47 +104,7 @@ static void sce_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value *
         gx_set_shape(value[GX_SCE_BWD_DLOGITS], logits->dtype, 2, logits->dim);
 }
 
-static bool mse_operands(const gx_node *node, gx_value **value, gx_diagnostics *list)
-{
-    const gx_value *x = value[GX_MSE_X];
-    const gx_value *target = value[GX_MSE_TARGET];
-
-    if (!gx_expect_float(list, node, "x", x) ||
-        !gx_expect_like(list, node, "target", target, x->rank, x->dim))
-        return false;
-    if (target->dtype != GX_F32 && target->dtype != x->dtype) {
-        gx_misfit(list, node, "target", "target is %s, expected f32 or, like x, %s",
-                  gx_dtype_name(target->dtype), gx_dtype_name(x->dtype));
-        return false;
-    }
-    for (int i = 0; i < x->rank; i++) {
-        if (x->dim[i] == 0) {
-            gx_misfit(list, node, "x", "a mean over no elements has no value");
-            return false;
-        }
-    }
-    return true;
-}
-
-static void mse_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
-                      gx_diagnostics *list)
-{
-    (void)graph;
-    if (mse_operands(node, value, list))
-        gx_set_shape(value[GX_MSE_OUT], GX_F32, 0, NULL);
-}
-
-static void mse_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
-                          gx_diagnostics *list)
-{
-    const gx_value *x = value[GX_MSE_BWD_X];
-
-    (void)graph;
-    if (mse_operands(node, value, list))
-        gx_set_shape(value[GX_MSE_BWD_DX], x->dtype, x->rank, x->dim);
-}
-
-/* --- derivatives, for a loss that is the one differentiated --- */
+/* --- the derivative, for a loss that is the one differentiated --- */
 
 static void sce_grad(gx_builder *builder, int32_t id)
 {
@@ -120,49 +114,40 @@ static void sce_grad(gx_builder *builder, int32_t id)
     const gx_field_text fields[] = {
         { "logits", gx_builder_operand(builder, id, GX_SCE_LOGITS) },
         { "labels", gx_builder_operand(builder, id, GX_SCE_LABELS) },
+        { "reduction", gx_written(node, "reduction") },
+        { "ignore_index", gx_written(node, "ignore_index") },
+        { "label_smoothing", gx_written(node, "label_smoothing") },
         { "dlogits", out },
     };
 
     if (!out)
         return;
     gx_builder_node(builder, "softmax_cross_entropy.bwd",
-                    gx_builder_name(builder, node->origin, "bwd"), id, fields, 3);
+                    gx_builder_name(builder, node->origin, "bwd"), id, fields, 6);
     gx_builder_contribute(builder, logits, out);
 }
 
-/* The square is symmetric: the target's gradient is that of x with the two exchanged. */
-static void mse_grad(gx_builder *builder, int32_t id)
+/* --- references --- */
+
+static bool is_ignored(const gx_call *call, double label)
 {
-    const gx_graph *graph = gx_builder_graph(builder);
-    const int32_t operand[] = { graph->nodes[id].arg[GX_MSE_X],
-                                graph->nodes[id].arg[GX_MSE_TARGET] };
-    const char *name[] = { gx_builder_operand(builder, id, GX_MSE_X),
-                           gx_builder_operand(builder, id, GX_MSE_TARGET) };
-    const bool one_type =
-        graph->values[operand[0]].dtype == graph->values[operand[1]].dtype;
-    const char *origin = graph->nodes[id].origin;
+    const gx_attr ignored = call->attr[GX_SCE_IGNORE_INDEX];
 
-    for (int i = 0; i < 2; i++) {
-        if (i == 1 && !one_type && gx_builder_wants(builder, operand[1])) {
-            gx_builder_report(builder, id,
-                              "mse has no gradient for a target of another type than x");
-            return;
-        }
-        const char *out = gx_builder_wanted_name(builder, operand[i]);
-        const gx_field_text fields[] = { { "x", name[i] },
-                                         { "target", name[1 - i] },
-                                         { "dx", out } };
-
-        if (!out)
-            continue;
-        gx_builder_node(builder, "mse.bwd",
-                        gx_builder_name(builder, origin, i == 0 ? "bwd" : "bwd.target"),
-                        id, fields, 3);
-        gx_builder_contribute(builder, operand[i], out);
-    }
+    return ignored.present && label == (double)ignored.i;
 }
 
-/* --- references --- */
+/* What the sum over rows is divided by: 0 for a mean where all are ignored. */
+static double divisor(const gx_call *call)
+{
+    const gx_tensor *labels = &call->arg[GX_SCE_LABELS];
+    double rows = 0;
+
+    if (call->attr[GX_SCE_REDUCTION].i == GX_REDUCTION_SUM)
+        return 1;
+    for (int64_t i = 0; i < labels->dim[0]; i++)
+        rows += !is_ignored(call, ((const double *)labels->data)[i]);
+    return rows;
+}
 
 static gx_status check_label(double label, int64_t row, int64_t classes, gx_error *err)
 {
@@ -193,6 +178,20 @@ static double sum_exp(const double *x, int64_t n, double most)
     return sum;
 }
 
+/* A smoothed target gives the label 1 - s + s / n and every other class s / n. */
+static double row_loss(const double *x, int64_t n, int64_t label, double smoothing)
+{
+    const double most = largest(x, n);
+    const double log_sum = log(sum_exp(x, n, most));
+    double all = 0.0;
+
+    if (smoothing == 0)
+        return log_sum - (x[label] - most);
+    for (int64_t j = 0; j < n; j++)
+        all += x[j] - most;
+    return log_sum - (1 - smoothing) * (x[label] - most) - smoothing * all / (double)n;
+}
+
 static gx_status sce_reference(const gx_call *call, gx_error *err)
 {
     const gx_tensor *logits = &call->arg[GX_SCE_LOGITS];
@@ -201,14 +200,33 @@ static gx_status sce_reference(const gx_call *call, gx_error *err)
     double sum = 0.0;
 
     for (int64_t i = 0; i < rows; i++) {
-        const double *x = (const double *)logits->data + i * classes;
-        const double most = largest(x, classes);
-
+        if (is_ignored(call, labels[i]))
+            continue;
         GX_TRY(check_label(labels[i], i, classes, err));
-        sum += log(sum_exp(x, classes, most)) - (x[(int64_t)labels[i]] - most);
+        sum += row_loss((const double *)logits->data + i * classes, classes,
+                        (int64_t)labels[i], call->attr[GX_SCE_LABEL_SMOOTHING].r);
     }
-    *(double *)call->arg[GX_SCE_OUT].data = sum / (double)rows;
+    *(double *)call->arg[GX_SCE_OUT].data = sum / divisor(call);
     return GX_OK;
+}
+
+static void row_gradient(const double *x, double *dx, int64_t n, int64_t label,
+                         double smoothing, double divided_by)
+{
+    const double most = largest(x, n);
+    const double sum = sum_exp(x, n, most);
+    const double share = smoothing / (double)n / divided_by;
+    double others = 0.0;
+
+    for (int64_t j = 0; j < n; j++)
+        dx[j] = exp(x[j] - most) / sum / divided_by;
+
+    /* 1 - p cancels where the label is nearly certain: add up the others instead. */
+    for (int64_t j = 0; j < n; j++)
+        others += j == label ? 0.0 : dx[j];
+    dx[label] = isnan(dx[label]) ? dx[label] : 0.0 - others;
+    for (int64_t j = 0; smoothing > 0 && j < n; j++)
+        dx[j] += j == label ? share * (double)(n - 1) : -share;
 }
 
 static gx_status sce_bwd_reference(const gx_call *call, gx_error *err)
@@ -216,52 +234,20 @@ static gx_status sce_bwd_reference(const gx_call *call, gx_error *err)
     const gx_tensor *logits = &call->arg[GX_SCE_BWD_LOGITS];
     const double *labels = call->arg[GX_SCE_BWD_LABELS].data;
     const int64_t rows = logits->dim[0], classes = logits->dim[1];
+    const double divided_by = divisor(call);
 
     for (int64_t i = 0; i < rows; i++) {
         const double *x = (const double *)logits->data + i * classes;
         double *dx = (double *)call->arg[GX_SCE_BWD_DLOGITS].data + i * classes;
-        const double most = largest(x, classes);
-        const double sum = sum_exp(x, classes, most);
 
+        if (is_ignored(call, labels[i])) {
+            memset(dx, 0, (size_t)classes * sizeof *dx);
+            continue;
+        }
         GX_TRY(check_label(labels[i], i, classes, err));
-        for (int64_t j = 0; j < classes; j++)
-            dx[j] = exp(x[j] - most) / sum / (double)rows;
-
-        /* 1 - p cancels where the label is nearly certain: add up the others instead. */
-        const int64_t label = (int64_t)labels[i];
-        double others = 0.0;
-
-        for (int64_t j = 0; j < classes; j++)
-            others += j == label ? 0.0 : dx[j];
-        dx[label] = isnan(dx[label]) ? dx[label] : 0.0 - others;
+        row_gradient(x, dx, classes, (int64_t)labels[i],
+                     call->attr[GX_SCE_LABEL_SMOOTHING].r, divided_by);
     }
-    return GX_OK;
-}
-
-static gx_status mse_reference(const gx_call *call, gx_error *err)
-{
-    const double *x = call->arg[GX_MSE_X].data;
-    const double *target = call->arg[GX_MSE_TARGET].data;
-    const int64_t n = gx_count(&call->arg[GX_MSE_X]);
-    double sum = 0.0;
-
-    (void)err;
-    for (int64_t i = 0; i < n; i++)
-        sum += (x[i] - target[i]) * (x[i] - target[i]);
-    *(double *)call->arg[GX_MSE_OUT].data = sum / (double)n;
-    return GX_OK;
-}
-
-static gx_status mse_bwd_reference(const gx_call *call, gx_error *err)
-{
-    const double *x = call->arg[GX_MSE_BWD_X].data;
-    const double *target = call->arg[GX_MSE_BWD_TARGET].data;
-    double *dx = call->arg[GX_MSE_BWD_DX].data;
-    const int64_t n = gx_count(&call->arg[GX_MSE_BWD_X]);
-
-    (void)err;
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = 2.0 * (x[i] - target[i]) / (double)n;
     return GX_OK;
 }
 
@@ -272,17 +258,14 @@ static double sce_flops(const gx_graph *graph, const gx_node *node)
     return 11 * gx_elements(graph, node, GX_SCE_LOGITS);
 }
 
-static double mse_flops(const gx_graph *graph, const gx_node *node)
-{
-    return 3 * gx_elements(graph, node, GX_MSE_X);
-}
-
 const gx_op gx_loss_ops[] = {
     {
         .name = "softmax_cross_entropy",
-        .summary =
-            "cross-entropy of the softmax of logits against labels, mean over rows",
-        .formula = "out = mean over rows of log(sum exp(logits)) - logits[label]",
+        .summary = "cross-entropy of the softmax of logits against labels, mean or sum "
+                   "over rows",
+        .formula = "out = mean over rows of log(sum exp(logits)) - (1 - s) logits[label] "
+                   "- s mean(logits), s = label_smoothing; rows whose label is "
+                   "ignore_index are left out of sum and count: a mean of none is nan",
         .fields = sce_fields,
         .phase = GX_PHASE_FORWARD,
         .loss = true,
@@ -298,7 +281,8 @@ const gx_op gx_loss_ops[] = {
     {
         .name = "softmax_cross_entropy.bwd",
         .summary = "derivative of softmax_cross_entropy",
-        .formula = "dlogits = (softmax(logits) - onehot(labels)) / rows",
+        .formula = "dlogits = (softmax(logits) - (1 - s) onehot(labels) - s / classes) / "
+                   "rows, without the division for a sum; 0 in ignored rows",
         .fields = sce_bwd_fields,
         .phase = GX_PHASE_BACKWARD,
         .infer = sce_bwd_infer,
@@ -307,34 +291,6 @@ const gx_op gx_loss_ops[] = {
         .samples = gx_sce_bwd_samples,
         /* f32 inside; softmax - 1 may cancel. bf16: the result is rounded to 8 bits. */
         .tolerance = { 1e-5, 1e-5, 5e-3 },
-    },
-    {
-        .name = "mse",
-        .summary = "mean squared error over all elements",
-        .formula = "out = mean of (x - target)^2",
-        .fields = mse_fields,
-        .phase = GX_PHASE_FORWARD,
-        .loss = true,
-        .infer = mse_infer,
-        .reference = mse_reference,
-        .grad = mse_grad,
-        .flops = mse_flops,
-        .samples = gx_mse_samples,
-        /* f32 inside and a sum of terms of one sign. */
-        .tolerance = { 1e-5, 1e-5, 1e-5 },
-    },
-    {
-        .name = "mse.bwd",
-        .summary = "derivative of mse",
-        .formula = "dx = 2 (x - target) / elements",
-        .fields = mse_bwd_fields,
-        .phase = GX_PHASE_BACKWARD,
-        .infer = mse_bwd_infer,
-        .reference = mse_bwd_reference,
-        .flops = mse_flops,
-        .samples = gx_mse_bwd_samples,
-        /* Two roundings in f32; bf16 rounds the result to 8 bits. */
-        .tolerance = { 1e-6, 1e-6, 5e-3 },
     },
     { 0 },
 };

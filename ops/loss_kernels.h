@@ -1,4 +1,4 @@
-/* Losses and their derivatives, together or alone. */
+/* Softmax cross-entropy and its derivative, together or alone. */
 #ifndef GX_LOSS_KERNELS_H
 #define GX_LOSS_KERNELS_H
 
@@ -16,28 +16,20 @@ typedef struct gx_sce {
     const int32_t *labels;
     float *out;
     void *dlogits;
+    bool ignores; /* rows whose label is `ignored` count for nothing */
+    int32_t ignored;
+    float smoothing;
+    int64_t divisor; /* of the sum over rows */
+    double *counted; /* where the rows that are left are counted for it; NULL: not */
     double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;
 } gx_sce;
-
-typedef struct gx_mse {
-    int64_t n;
-    gx_dtype dtype, target_dtype; /* the target is f32 or like x */
-    bool wide;                    /* every pointer allows four elements at once */
-    const void *x, *target;
-    float *out;
-    void *dx;
-    double *partial;
-    int32_t blocks;
-} gx_mse;
 
 /* A warp works on a row up to this many classes, above it a block. */
 enum { GX_SCE_WARP_CLASSES = 1024, GX_LOSS_THREADS = 256 };
 
 gx_status gx_sce_load(const gx_sce *sce, gx_error *err) GX_MUST_CHECK;
 gx_status gx_sce_launch(const gx_sce *sce, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
-gx_status gx_mse_load(const gx_mse *mse, gx_error *err) GX_MUST_CHECK;
-gx_status gx_mse_launch(const gx_mse *mse, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -6,13 +6,18 @@
 
 #include "launch.h"
 
-/* out[m,n] = op(a)[m,k] op(b)[k,n], and then the epilogue along the rows of out. */
+/* out[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c, and then the epilogue along the rows
+ * of out; so for each of a batch, whose out and c lie one after the other. */
 typedef struct gx_lt_product {
     int64_t m, n, k;
     bool trans_a, trans_b;
     gx_dtype dtype; /* of all operands */
     gx_precision precision;
     const void *a, *b;
+    int64_t n_batches;          /* 1: no batch */
+    int64_t stride_a, stride_b; /* elements from one to the next; 0: all share it */
+    float alpha, beta;
+    const void *c; /* like out; NULL: beta is 0 */
     void *out;
     cublasLtEpilogue_t epilogue;
     void *bias; /* [n], read or (gradient) written by the epilogue; else NULL */

@@ -80,6 +80,23 @@ static gx_status make_operation(lt_state *state, const gx_lt_product *product,
     return set_pointers(state, product, err);
 }
 
+static gx_status set_batch(cublasLtMatrixLayout_t layout, int64_t n_batches,
+                           int64_t stride, gx_error *err)
+{
+    const int32_t count = (int32_t)n_batches;
+
+    if (n_batches == 1)
+        return GX_OK;
+    GX_TRY(GX_CUBLAS(cublasLtMatrixLayoutSetAttribute(layout,
+                                                      CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                      &count, sizeof count),
+                     err));
+    return GX_CUBLAS(
+        cublasLtMatrixLayoutSetAttribute(
+            layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+        err);
+}
+
 static gx_status make_layouts(lt_state *state, const gx_lt_product *product,
                               gx_error *err)
 {
@@ -96,7 +113,10 @@ static gx_status make_layouts(lt_state *state, const gx_lt_product *product,
         GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->b, type, rows_b,
                                              product->trans_a ? k : m, (int64_t)rows_b),
                   err));
-    return GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->d, type, n, m, product->n), err);
+    GX_TRY(GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->d, type, n, m, product->n), err));
+    GX_TRY(set_batch(state->a, product->n_batches, product->stride_b, err));
+    GX_TRY(set_batch(state->b, product->n_batches, product->stride_a, err));
+    return set_batch(state->d, product->n_batches, product->m * product->n, err);
 }
 
 /* Split products keep their partial sums in f32 or do not split: a partial sum that is
@@ -104,20 +124,23 @@ static gx_status make_layouts(lt_state *state, const gx_lt_product *product,
 static gx_status make_preference(lt_state *state, const gx_lt_product *product,
                                  gx_error *err)
 {
-    const double work = (double)product->m * (double)product->n * (double)product->k;
+    const double work = (double)product->m * (double)product->n * (double)product->k *
+                        (double)product->n_batches;
     const uint64_t workspace = work < SMALL_PRODUCT ? SMALL_WORKSPACE : LARGE_WORKSPACE;
     const uint32_t reduction =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const uint32_t align_a = gx_alignment_of(product->b, MAX_ALIGNMENT);
     const uint32_t align_b = gx_alignment_of(product->a, MAX_ALIGNMENT);
     const uint32_t align_d = gx_alignment_of(product->out, MAX_ALIGNMENT);
+    const uint32_t align_c =
+        product->c != NULL ? gx_alignment_of(product->c, MAX_ALIGNMENT) : align_d;
 
     GX_TRY(GX_CUBLAS(cublasLtMatmulPreferenceCreate(&state->preference), err));
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace, err);
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction, err);
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, align_a, err);
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, align_b, err);
-    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, align_d, err);
+    SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, align_c, err);
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, align_d, err);
     return GX_OK;
 }
@@ -127,11 +150,12 @@ static gx_status no_algorithm(const gx_lt_product *product, const char *why,
 {
     return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                    "cuBLASLt has no algorithm for %s%s, m %lld, n %lld, k %lld, "
-                   "trans_a %d, trans_b %d, epilogue %d: %s",
+                   "batch %lld, trans_a %d, trans_b %d, epilogue %d: %s",
                    gx_dtype_name(product->dtype),
                    compute_type(product) == CUBLAS_COMPUTE_32F ? "" : " (tf32)",
                    (long long)product->m, (long long)product->n, (long long)product->k,
-                   product->trans_a, product->trans_b, (int)product->epilogue, why);
+                   (long long)product->n_batches, product->trans_a, product->trans_b,
+                   (int)product->epilogue, why);
 }
 
 /* The heuristic says success with no results, or that nothing is supported; both mean the
@@ -220,13 +244,14 @@ gx_status gx_lt_launch(const gx_lt_product *product, const gx_prepared *prepared
                        gx_ctx *ctx, gx_error *err)
 {
     lt_state *state = prepared->state;
-    const float one = 1.0f, zero = 0.0f;
+    const float alpha = product->alpha, beta = product->c != NULL ? product->beta : 0.0f;
+    const void *c = product->c != NULL ? product->c : product->out;
     char *workspace = ctx->workspace;
 
     GX_TRY(set_pointers(state, product, err));
     GX_TRY(GX_CUBLAS(
-        cublasLtMatmul(ctx->lt, state->operation, &one, product->b, state->a, product->a,
-                       state->b, &zero, product->out, state->d, product->out, state->d,
+        cublasLtMatmul(ctx->lt, state->operation, &alpha, product->b, state->a,
+                       product->a, state->b, &beta, c, state->d, product->out, state->d,
                        &state->algo,
                        state->library_bytes > 0 ? workspace + product->skip_bytes : NULL,
                        state->library_bytes, ctx->stream),

@@ -46,6 +46,10 @@ struct gx_op {
     bool loss;      /* a scalar whose derivative is written for a gradient of exactly 1 */
     bool takes_one; /* its derivative takes a gradient of exactly 1 too, as no dy */
     bool sum;       /* its inputs get the gradient of its output as it is, 1 included */
+    bool moves; /* its first output holds values of its inputs, and zeros: what must hold
+                   of them must hold of those */
+    bool view;  /* operand 1 is what it makes: operand 0 under another shape. Layout may
+                   give both one place, and nothing is run then */
 
     /* Sets shape and dtype of the outputs from inputs and attributes; reports what does
      * not fit. `value` gives the graph's values by call->arg order (NULL: absent); for
@@ -179,10 +183,29 @@ typedef enum gx_act_reads {
 extern const char *const gx_act_names[]; /* by gx_act, ends with NULL */
 extern const gx_act_reads gx_act_reads_of[GX_N_ACTS];
 
-/* gemm: out[m,n] = op(a)[m,k] op(b)[k,n]; epilogue.* expands to gemm + epilogue */
-enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_BIAS, GX_GEMM_OUT };
-enum { GX_GEMM_TRANS_A, GX_GEMM_TRANS_B, GX_GEMM_ACT };
-/* gemm.bwd: dy' = dy * act'(pre or y); da, db, dbias from it. Always expands. */
+/* What follows a product, in the order that holds unless a model gives another. */
+typedef enum gx_epilogue_step {
+    GX_EPILOGUE_STEP_SCALE,
+    GX_EPILOGUE_STEP_BIAS,
+    GX_EPILOGUE_STEP_RESIDUAL,
+    GX_EPILOGUE_STEP_ACT,
+    GX_N_EPILOGUE_STEPS
+} gx_epilogue_step;
+
+/* gemm: out[..,m,n] = alpha op(a)[..,m,k] op(b)[..,k,n] + beta c; epilogue.* expands to
+ * gemm + epilogue */
+enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_C, GX_GEMM_BIAS, GX_GEMM_RESIDUAL, GX_GEMM_OUT };
+enum {
+    GX_GEMM_TRANS_A,
+    GX_GEMM_TRANS_B,
+    GX_GEMM_ALPHA,
+    GX_GEMM_BETA,
+    GX_GEMM_SUM_BATCH,
+    GX_GEMM_ACT,
+    GX_GEMM_SCALE,
+    GX_GEMM_ORDER
+};
+/* gemm.bwd: d = dy * act'(pre or y); da, db, dc, dbias from it. Always expands. */
 enum {
     GX_GEMM_BWD_A,
     GX_GEMM_BWD_B,
@@ -191,22 +214,40 @@ enum {
     GX_GEMM_BWD_PRE,
     GX_GEMM_BWD_DA,
     GX_GEMM_BWD_DB,
-    GX_GEMM_BWD_DBIAS
+    GX_GEMM_BWD_DC,
+    GX_GEMM_BWD_DBIAS,
+    GX_GEMM_BWD_DRESIDUAL
 };
-enum { GX_GEMM_BWD_TRANS_A, GX_GEMM_BWD_TRANS_B, GX_GEMM_BWD_ACT };
-/* epilogue: pre = x + bias; out = act(pre). pre is an optional second output. */
-enum { GX_EPILOGUE_X, GX_EPILOGUE_BIAS, GX_EPILOGUE_OUT, GX_EPILOGUE_PRE };
-enum { GX_EPILOGUE_ACT };
-/* epilogue.bwd: dx = dy * act'(pre or y), dbias = column sums of dx; dx or dbias may be
- * absent. GX_ACT_LIST says which of y and pre it reads. */
+enum {
+    GX_GEMM_BWD_TRANS_A,
+    GX_GEMM_BWD_TRANS_B,
+    GX_GEMM_BWD_ALPHA,
+    GX_GEMM_BWD_BETA,
+    GX_GEMM_BWD_ACT,
+    GX_GEMM_BWD_SCALE
+};
+/* epilogue: pre = scale x + bias + residual; out = act(pre). pre is an optional second
+ * output. With another order it expands to a chain of such. */
+enum {
+    GX_EPILOGUE_X,
+    GX_EPILOGUE_BIAS,
+    GX_EPILOGUE_RESIDUAL,
+    GX_EPILOGUE_OUT,
+    GX_EPILOGUE_PRE
+};
+enum { GX_EPILOGUE_ACT, GX_EPILOGUE_SCALE, GX_EPILOGUE_ORDER };
+/* epilogue.bwd: d = dy * act'(pre or y), dbias = column sums of d, dx = d; dx or dbias
+ * may be absent. GX_ACT_LIST says which of y and pre it reads. With scale or dresidual it
+ * expands. */
 enum {
     GX_EPILOGUE_BWD_DY,
     GX_EPILOGUE_BWD_Y,
     GX_EPILOGUE_BWD_PRE,
     GX_EPILOGUE_BWD_DX,
-    GX_EPILOGUE_BWD_DBIAS
+    GX_EPILOGUE_BWD_DBIAS,
+    GX_EPILOGUE_BWD_DRESIDUAL
 };
-enum { GX_EPILOGUE_BWD_ACT };
+enum { GX_EPILOGUE_BWD_ACT, GX_EPILOGUE_BWD_SCALE };
 /* add, sub, mul: out = a op b, broadcast as in PyTorch */
 enum { GX_BINARY_A, GX_BINARY_B, GX_BINARY_OUT };
 /* scale: out = factor x */
@@ -233,13 +274,69 @@ enum { GX_SHAPED_SHAPE };
 enum { GX_SOFTMAX_X, GX_SOFTMAX_OUT };
 enum { GX_SOFTMAX_AXIS };
 enum { GX_SOFTMAX_BWD_DY, GX_SOFTMAX_BWD_Y, GX_SOFTMAX_BWD_DX };
-/* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] (mean) */
+/* transpose: axis i of out is axis perm[i] of x */
+enum { GX_TRANSPOSE_X, GX_TRANSPOSE_OUT };
+enum { GX_TRANSPOSE_PERM };
+/* reshape: the elements of x in their order */
+enum { GX_RESHAPE_X, GX_RESHAPE_OUT };
+enum { GX_RESHAPE_SHAPE };
+/* slice: out[.., i, ..] = x[.., start + i step, ..] */
+enum { GX_SLICE_X, GX_SLICE_OUT };
+enum { GX_SLICE_AXIS, GX_SLICE_START, GX_SLICE_STOP, GX_SLICE_STEP };
+/* slice.bwd: dy where the slice was taken, zeros elsewhere */
+enum { GX_SLICE_BWD_DY, GX_SLICE_BWD_DX };
+enum { GX_SLICE_BWD_SIZE = GX_SLICE_STEP + 1 };
+/* concat: x.0, x.1, ... one after the other along an axis */
+enum { GX_CONCAT_X, GX_CONCAT_MOST = 8, GX_CONCAT_OUT = GX_CONCAT_MOST };
+enum { GX_CONCAT_AXIS };
+/* cast */
+enum { GX_CAST_X, GX_CAST_OUT };
+enum { GX_CAST_DTYPE };
+/* dropout: out = x / (1 - p) where the mask of (seed, stream, step) keeps it, else 0 */
+enum { GX_DROPOUT_X, GX_DROPOUT_STEP, GX_DROPOUT_OUT };
+enum { GX_DROPOUT_P, GX_DROPOUT_STREAM };
+/* What a loss does with its terms; attribute of every loss and of its derivative. */
+typedef enum gx_reduction { GX_REDUCTION_MEAN, GX_REDUCTION_SUM } gx_reduction;
+extern const char *const gx_reduction_names[]; /* "mean", "sum", NULL */
+
+/* layer_norm: out = (x - mean) / sqrt(variance + eps) * weight + bias over the last size;
+ * weight and bias may be absent, each */
+enum { GX_LAYER_NORM_X, GX_LAYER_NORM_WEIGHT, GX_LAYER_NORM_BIAS, GX_LAYER_NORM_OUT };
+/* each output may be absent, not all */
+enum {
+    GX_LAYER_NORM_BWD_X,
+    GX_LAYER_NORM_BWD_WEIGHT,
+    GX_LAYER_NORM_BWD_DY,
+    GX_LAYER_NORM_BWD_DX,
+    GX_LAYER_NORM_BWD_DWEIGHT,
+    GX_LAYER_NORM_BWD_DBIAS
+};
+/* rms_norm: out = x / sqrt(mean of x^2 + eps) * weight; weight may be absent */
+enum { GX_RMS_NORM_X, GX_RMS_NORM_WEIGHT, GX_RMS_NORM_OUT };
+enum {
+    GX_RMS_NORM_BWD_X,
+    GX_RMS_NORM_BWD_WEIGHT,
+    GX_RMS_NORM_BWD_DY,
+    GX_RMS_NORM_BWD_DX,
+    GX_RMS_NORM_BWD_DWEIGHT
+};
+enum { GX_NORM_EPS }; /* of all four; of rms_norm it may be absent */
+/* embedding: out[..., dim] = table[index[...], dim] */
+enum { GX_EMBEDDING_TABLE, GX_EMBEDDING_INDEX, GX_EMBEDDING_OUT };
+/* embedding.bwd: dtable row v = sum of the rows of dy whose index is v */
+enum { GX_EMBEDDING_BWD_DY, GX_EMBEDDING_BWD_INDEX, GX_EMBEDDING_BWD_DTABLE };
+enum { GX_EMBEDDING_BWD_ROWS };
+/* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] */
 enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
 /* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */
 enum { GX_SCE_BWD_LOGITS, GX_SCE_BWD_LABELS, GX_SCE_BWD_DLOGITS };
-/* mse: mean over all elements of (x - target)^2 -> out f32 [] */
+/* of both; ignore_index may be absent */
+enum { GX_SCE_REDUCTION, GX_SCE_IGNORE_INDEX, GX_SCE_LABEL_SMOOTHING };
+/* mse: mean over all elements of (x - target)^2 -> out f32 []; l1 and bce_with_logits
+ * have the same operands, and so have their derivatives */
 enum { GX_MSE_X, GX_MSE_TARGET, GX_MSE_OUT };
 enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
+enum { GX_MSE_REDUCTION }; /* of both */
 /* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
 enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
 /* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where

@@ -1,60 +1,7 @@
-/* Sample models of losses, metrics, optimizers and the step's own ops. */
+/* Sample models of optimizers and the step's own ops. */
 #include "samples.h"
 
 #include <stddef.h>
-
-#define CLASSES(op, rows, classes, out)                                              \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]", "{normal: {std: 3}}") \
-                  GX_SAMPLE_LABELS("y", "[" rows "]", classes),                      \
-              GX_SAMPLE_OPS "  - {op: " op ", name: r, logits: x, labels: y, " out   \
-                            ": z}\n"                                                 \
-                            "outputs: [z]\n")
-
-#define CLASSES_TRAINED(rows, classes)                                              \
-    GX_SAMPLE(GX_SAMPLE_LABELS("y", "[" rows "]", classes),                         \
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]",     \
-                                                "{normal: {std: 3}}") GX_SAMPLE_OPS \
-              "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y}\n" \
-              "backward: loss\noptimizer: {adamw: {}}\n"                            \
-              "metrics: {accuracy: {logits: x, labels: y}}\noutputs: [loss]\n")
-
-#define ALL_CLASSES(op, out)                                                            \
-    CLASSES(op, "1", "1", out), CLASSES(op, "1", "2", out), CLASSES(op, "7", "3", out), \
-        CLASSES(op, "64", "10", out), CLASSES(op, "5", "1000", out),                    \
-        CLASSES(op, "300", "33", out), CLASSES(op, "1025", "2", out)
-
-const char *const gx_sce_samples[] = { ALL_CLASSES("softmax_cross_entropy", "out"),
-                                       CLASSES_TRAINED("1", "2"),
-                                       CLASSES_TRAINED("64", "10"),
-                                       CLASSES_TRAINED("33", "257"), NULL };
-const char *const gx_sce_bwd_samples[] = {
-    ALL_CLASSES("softmax_cross_entropy.bwd", "dlogits"), NULL
-};
-const char *const gx_accuracy_samples[] = { ALL_CLASSES("accuracy", "out"), NULL };
-
-#define MSE(op, shape, out)                                                            \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "normal")                                   \
-                  GX_SAMPLE_TENSOR("t", shape, "normal"),                              \
-              GX_SAMPLE_OPS "  - {op: " op ", name: r, x: x, target: t, " out ": z}\n" \
-                            "outputs: [z]\n")
-
-#define MSE_TRAINED(shape)                                                          \
-    GX_SAMPLE("  t: {shape: " shape ", dtype: f32, init: normal}\n",                \
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "normal") GX_SAMPLE_OPS \
-              "  - {op: mse, name: loss, x: x, target: t}\n"                        \
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
-
-const char *const gx_mse_samples[] = { MSE("mse", "[]", "out"),
-                                       MSE("mse", "[1]", "out"),
-                                       MSE("mse", "[3, 5]", "out"),
-                                       MSE("mse", "[33, 1025]", "out"),
-                                       MSE_TRAINED("[1]"),
-                                       MSE_TRAINED("[9, 130]"),
-                                       NULL };
-const char *const gx_mse_bwd_samples[] = { MSE("mse.bwd", "[]", "dx"),
-                                           MSE("mse.bwd", "[1]", "dx"),
-                                           MSE("mse.bwd", "[3, 5]", "dx"),
-                                           MSE("mse.bwd", "[33, 1025]", "dx"), NULL };
 
 /* A parameter of that shape under an optimizer; loss and gradient are plain. */
 #define UPDATE_OUT(optimizer, shape, outputs)                                       \

@@ -128,14 +128,15 @@ static void sweep(int64_t m, int64_t n_columns, int64_t n_rows, gx_matrix a,
     (void)wide;
 }
 
-void gx_product(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b, double *out)
+static void multiply(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b,
+                     double *out, bool fresh)
 {
     const bool wide = has_wide();
     panel packed;
 
     if (m <= 0 || n <= 0)
         return;
-    if (k == 0)
+    if (k == 0 && fresh)
         memset(out, 0, (size_t)m * (size_t)n * sizeof *out);
     for (int64_t j = 0; j < n; j += TILE_COLUMNS) {
         const int64_t n_columns = smaller(TILE_COLUMNS, n - j);
@@ -147,7 +148,19 @@ void gx_product(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b, doubl
                                        b.column };
 
             pack(&packed, b_part, n_rows, n_columns);
-            sweep(m, n_columns, n_rows, a_part, &packed, out + j, n, p == 0, wide);
+            sweep(m, n_columns, n_rows, a_part, &packed, out + j, n, fresh && p == 0,
+                  wide);
         }
     }
+}
+
+void gx_product(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b, double *out)
+{
+    multiply(m, n, k, a, b, out, true);
+}
+
+void gx_product_add(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b,
+                    double *out)
+{
+    multiply(m, n, k, a, b, out, false);
 }

@@ -15,4 +15,8 @@ typedef struct gx_matrix {
  * on all. Never reads out before it has written it. */
 void gx_product(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b, double *out);
 
+/* out += a b, further along the same sums. */
+void gx_product_add(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b,
+                    double *out);
+
 #endif

@@ -352,8 +352,12 @@ void gx_add_step_end(gx_builder *builder)
     };
     size_t n = 4;
 
+    /* What reads the count of steps must see it move on. */
+    const bool counts = !eval && gx_graph_value_id(graph, GX_STATE_STEP) >= 0;
+
     choose_logged(builder);
-    if (graph->n_logged == 0 && !has_data && (eval || !graph->optimizer.op_name))
+    if (graph->n_logged == 0 && !has_data && !counts &&
+        (eval || !graph->optimizer.op_name))
         return;
     for (size_t i = 0; i < graph->n_logged; i++)
         fields[n++] = (gx_field_text){ column[i], graph->logged_name[i] };

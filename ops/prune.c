@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "infer.h"
 
 static bool is_training(const gx_node *node)
 {
@@ -194,9 +195,10 @@ static void find_fans(gx_graph *graph, const gx_node *node)
         gx_value *b = &graph->values[node->arg[GX_GEMM_B]];
         const bool trans_a = node->attr[GX_GEMM_TRANS_A].i;
         const bool trans_b = node->attr[GX_GEMM_TRANS_B].i;
+        const int64_t *last_a = a->dim + a->rank - 2, *last_b = b->dim + b->rank - 2;
 
-        set_fans(b, b->dim[trans_b], b->dim[!trans_b]);
-        set_fans(a, a->dim[!trans_a], a->dim[trans_a]);
+        set_fans(b, last_b[trans_b], last_b[!trans_b]);
+        set_fans(a, last_a[!trans_a], last_a[trans_a]);
     } else if (strcmp(node->op->name, "epilogue") == 0 &&
                node->arg[GX_EPILOGUE_BIAS] >= 0) {
         const gx_value *x = &graph->values[node->arg[GX_EPILOGUE_X]];
@@ -206,8 +208,29 @@ static void find_fans(gx_graph *graph, const gx_node *node)
             const gx_value *a = &graph->values[maker->arg[GX_GEMM_A]];
 
             set_fans(&graph->values[node->arg[GX_EPILOGUE_BIAS]],
-                     a->dim[!maker->attr[GX_GEMM_TRANS_A].i], x->dim[1]);
+                     a->dim[a->rank - 2 + !maker->attr[GX_GEMM_TRANS_A].i],
+                     x->dim[x->rank - 1]);
         }
+    }
+}
+
+/* What must hold of a value must hold of those that it is moved from. */
+static void limit_sources(gx_graph *graph, const gx_node *node)
+{
+    const bool gathers = strcmp(node->op->name, "gather") == 0;
+    int out = 0;
+
+    if (!gathers && !node->op->moves)
+        return;
+    while (gx_arg_kind(node->op, out) != GX_FIELD_OUT)
+        out++;
+    const gx_value *made = &graph->values[node->arg[out]];
+
+    for (int i = 0; made->index_limit > 0 && i < out; i++) {
+        /* Of what a gather reads, the first operand is the data. */
+        if (node->arg[i] >= 0 && (i == 0 || !gathers))
+            gx_limit_index_or(&graph->values[node->arg[i]], made->index_limit,
+                              made->index_ignored);
     }
 }
 
@@ -216,16 +239,9 @@ void gx_annotate(gx_graph *graph)
     for (size_t i = 0; i < graph->n_values; i++)
         graph->values[i].n_readers = 0;
     for (size_t k = 0; k < graph->n_nodes; k++) {
-        const gx_node *node = &graph->nodes[k];
-
-        count_readers(graph, node);
-        find_fans(graph, node);
-        if (strcmp(node->op->name, "gather") != 0)
-            continue;
-
-        /* What must hold of an input must hold of the data that it is gathered from. */
-        const gx_value *input = &graph->values[node->arg[GX_GATHER_OUT]];
-
-        graph->values[node->arg[GX_GATHER_DATA]].index_limit = input->index_limit;
+        count_readers(graph, &graph->nodes[k]);
+        find_fans(graph, &graph->nodes[k]);
     }
+    for (size_t k = graph->n_nodes; k-- > 0;)
+        limit_sources(graph, &graph->nodes[k]);
 }

@@ -6,11 +6,7 @@
 
 #include <stdint.h>
 
-#if defined(__CUDACC__)
-#define GX_HOST_DEVICE __host__ __device__
-#else
-#define GX_HOST_DEVICE
-#endif
+#include "host_device.h"
 
 /* A well-mixed 32-bit hash of (value, key): the finalizer of MurmurHash3. */
 static inline GX_HOST_DEVICE uint32_t gx_mix32(uint32_t value, uint32_t key)

@@ -28,6 +28,8 @@ const gx_act_reads gx_act_reads_of[GX_N_ACTS] = {
 #undef GX_ACT_READS
 };
 
+const char *const gx_reduction_names[] = { "mean", "sum", NULL };
+
 size_t gx_op_count(void)
 {
     size_t n = 0;

@@ -3,11 +3,12 @@
  * graph mode, must come within the rows' tolerance of it after one step and after three,
  * and graph mode must give the bits of eager mode.
  *
- *     conformance [cpu | gpu [N]] [counts]
+ *     conformance [cpu | gpu [N [I]]] [counts]
  *
- * Without a word: both; N: every Nth case, from a random one on, for tools that slow the
- * device down; counts: also how many cases and checks there were by row, precision, mode
- * and alternative.
+ * Without a word: both; N: every Nth case, from the Ith on (from 0) or, without I, a
+ * random one: for tools that slow the device down, and for several processes that share
+ * the work; counts: also how many cases and checks there were by row, precision, mode and
+ * alternative.
  *
  * Exits with 77 where the GPU part had no device, unless GX_REQUIRE_GPU is set. */
 #include <stdio.h>
@@ -313,9 +314,11 @@ int main(int argc, char **argv)
     int n_devices = 0;
     gx_error err = { 0 };
 
-    totals.every = argc == 3 && gpu ? atol(argv[2]) : 1;
-    if ((!cpu && !gpu) || argc > 3 || (argc == 3 && cpu) || totals.every < 1) {
-        fprintf(stderr, "usage: conformance [cpu | gpu [N]] [counts]\n");
+    totals.every = argc >= 3 && gpu ? atol(argv[2]) : 1;
+    const long first = argc == 4 ? atol(argv[3]) : -1;
+    if ((!cpu && !gpu) || argc > 4 || (argc >= 3 && cpu) || totals.every < 1 ||
+        first >= totals.every) {
+        fprintf(stderr, "usage: conformance [cpu | gpu [N [I]]] [counts]\n");
         return 2;
     }
     const bool has_gpu =
@@ -326,7 +329,8 @@ int main(int argc, char **argv)
         return 1;
     }
     totals.seed = test_seed();
-    totals.turn = (long)(totals.seed % (uint64_t)totals.every);
+    totals.turn = first >= 0 ? (totals.every - first) % totals.every
+                             : (long)(totals.seed % (uint64_t)totals.every);
     for (size_t i = 0; (cpu || has_gpu) && i < gx_op_count(); i++)
         check_row(gx_op_at(i), cpu, has_gpu);
     if (counted)

@@ -74,6 +74,7 @@ WRAPS(cublasLtMatmulDescDestroy);
 WRAPS(cublasLtMatmulDescSetAttribute);
 WRAPS(cublasLtMatrixLayoutCreate);
 WRAPS(cublasLtMatrixLayoutDestroy);
+WRAPS(cublasLtMatrixLayoutSetAttribute);
 WRAPS(cublasLtMatmulPreferenceCreate);
 WRAPS(cublasLtMatmulPreferenceDestroy);
 WRAPS(cublasLtMatmulPreferenceSetAttribute);
@@ -125,6 +126,15 @@ cublasStatus_t __wrap_cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     fake_died(FAKE_LAYOUT, layout);
     const cublasStatus_t status = __real_cublasLtMatrixLayoutDestroy(layout);
     return planned != 0 ? (cublasStatus_t)planned : status;
+}
+
+cublasStatus_t
+__wrap_cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                        cublasLtMatrixLayoutAttribute_t attribute,
+                                        const void *value, size_t size)
+{
+    ENTER_LT(cublasLtMatrixLayoutSetAttribute);
+    return __real_cublasLtMatrixLayoutSetAttribute(layout, attribute, value, size);
 }
 
 cublasStatus_t

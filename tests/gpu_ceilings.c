@@ -56,6 +56,8 @@ static void every_figure_is_above_zero(void **state)
     else
         assert_true(measured.programmatic_node_s == -1);
     assert_figure(measured.copy_node_s, "copy");
+    assert_figure(measured.copy_engine_s, "copy engine");
+    print_message("%-24s %.4g\n", "beside", measured.beside_s); /* may be nothing */
     assert_figure(measured.join_s, "join");
     assert_figure(measured.step_s, "step");
     assert_figure(measured.launch_s, "launch, host");

@@ -271,6 +271,8 @@ static void every_node_of_the_samples_is_right_at_any_address(void **state)
 
     for (size_t i = 0; i < gx_op_count(); i++) {
         for (const char *const *sample = gx_op_at(i)->samples; *sample; sample++) {
+            if (strstr(*sample, "gexec.")) /* what only an optimizer makes */
+                continue;
             char *text = without_optimizer(*sample);
 
             for (int p = 0; p < 2; p++) {

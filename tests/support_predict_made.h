@@ -23,6 +23,8 @@ static inline gx_predict_costs round_costs(void)
     costs.step_error_ns = 0;
     costs.copy_ns = costs.copy_error_ns = 0;
     costs.join_ns = costs.join_error_ns = 0;
+    costs.beside_ns = costs.beside_error_ns = 0;
+    costs.engine_ns = costs.engine_error_ns = 0;
     costs.host_ns = 0;
     costs.n_sm = 100;
     return costs;

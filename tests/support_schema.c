@@ -19,6 +19,16 @@ static void put_string(gx_text *text, const char *words)
     gx_text_put(text, "\"");
 }
 
+static void put_choices(gx_text *text, const char *const *choices)
+{
+    gx_text_put(text, "\"enum\": [");
+    for (size_t i = 0; choices[i]; i++) {
+        gx_text_put(text, i > 0 ? ", " : "");
+        put_string(text, choices[i]);
+    }
+    gx_text_put(text, "]");
+}
+
 static void put_type(gx_text *text, const gx_field *field)
 {
     switch (field->kind) {
@@ -35,12 +45,14 @@ static void put_type(gx_text *text, const gx_field *field)
         gx_text_put(text, "\"$ref\": \"#/$defs/integers\"");
         return;
     case GX_FIELD_ENUM:
-        gx_text_put(text, "\"enum\": [");
-        for (size_t i = 0; field->choices[i]; i++) {
-            gx_text_put(text, i > 0 ? ", " : "");
-            put_string(text, field->choices[i]);
-        }
-        gx_text_put(text, "]");
+        put_choices(text, field->choices);
+        return;
+    case GX_FIELD_WORDS:
+        gx_text_put(text, "\"anyOf\": [{");
+        put_choices(text, field->choices);
+        gx_text_put(text, "}, {\"type\": \"array\", \"items\": {");
+        put_choices(text, field->choices);
+        gx_text_put(text, "}}]");
         return;
     default:
         gx_text_put(text, "\"$ref\": \"#/$defs/tensor\"");
@@ -56,6 +68,31 @@ static void put_field(gx_text *text, const gx_field *field, const char *name)
         gx_text_put(text, ", \"description\": ");
         put_string(text, field->doc);
     }
+    gx_text_put(text, "}");
+}
+
+/* A field whose key ends in a number is an item of a list. */
+static bool is_item(const gx_field *field)
+{
+    const char *dot = strchr(field->name, '.');
+
+    return dot && dot[1] >= '0' && dot[1] <= '9';
+}
+
+/* All items of the list that `first` begins. */
+static void put_items(gx_text *text, const gx_field *first)
+{
+    const size_t n = strcspn(first->name, ".") + 1;
+    int most = 0;
+
+    for (const gx_field *field = first; field->name; field++)
+        most += strncmp(field->name, first->name, n) == 0;
+    gx_text_format(text, "\"%.*s\": {\"type\": \"array\", \"minItems\": %d, ", (int)n - 1,
+                   first->name, first->required);
+    gx_text_format(text, "\"maxItems\": %d, \"items\": {", most);
+    put_type(text, first);
+    gx_text_put(text, "}, \"description\": ");
+    put_string(text, first->doc);
     gx_text_put(text, "}");
 }
 
@@ -93,10 +130,10 @@ static void put_required(gx_text *text, const gx_op *op)
 {
     gx_text_put(text, "      \"required\": [\"op\"");
     for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-        if (!field->required || field->kind == GX_FIELD_OUT || strchr(field->name, '.'))
+        if (!field->required || field->kind == GX_FIELD_OUT ||
+            (strchr(field->name, '.') && !is_item(field)))
             continue;
-        gx_text_put(text, ", ");
-        put_string(text, field->name);
+        gx_text_format(text, ", \"%.*s\"", (int)strcspn(field->name, "."), field->name);
     }
     gx_text_put(text, "],\n");
 }
@@ -116,7 +153,9 @@ static void put_op(gx_text *text, const gx_op *op)
         if (is_dotted && is_grouped(gx_op_fields(op), field))
             continue;
         gx_text_put(text, ",\n        ");
-        if (is_dotted)
+        if (is_item(field))
+            put_items(text, field);
+        else if (is_dotted)
             put_group(text, field);
         else
             put_field(text, field, field->name);

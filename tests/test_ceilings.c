@@ -30,6 +30,8 @@ static gx_ceilings made(void)
         .node_s = 1e-6,
         .programmatic_node_s = -1,
         .copy_node_s = 3e-6,
+        .copy_engine_s = 9e-6,
+        .beside_s = 3e-7,
         .join_s = 1.5e-6,
         .step_s = 2e-6,
         .launch_s = 3e-6,
@@ -196,6 +198,8 @@ static void assert_equal(const gx_ceilings *a, const gx_ceilings *b)
     assert_true(a->node_s == b->node_s);
     assert_true(a->programmatic_node_s == b->programmatic_node_s);
     assert_true(a->copy_node_s == b->copy_node_s);
+    assert_true(a->copy_engine_s == b->copy_engine_s);
+    assert_true(a->beside_s == b->beside_s);
     assert_true(a->join_s == b->join_s);
     assert_true(a->step_s == b->step_s);
     assert_true(a->launch_s == b->launch_s);

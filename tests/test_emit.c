@@ -71,6 +71,7 @@ static void compare_values(const gx_graph *a, const gx_graph *b)
         assert_true(v->init.a == w->init.a && v->init.b == w->init.b);
         assert_int_equal(v->fan_in, w->fan_in);
         assert_int_equal(v->index_limit, w->index_limit);
+        assert_int_equal(v->index_ignored, w->index_ignored);
         assert_int_equal(v->producer, w->producer);
         assert_int_equal(v->n_readers, w->n_readers);
     }

@@ -129,6 +129,37 @@ static void what_stands_in_the_way_is_named(void **state)
     gx_prediction_free(prediction);
 }
 
+/* Beside another stream's work a kernel takes longer, one that may overlap its own
+ * stream's does not; a buffer from the host costs its engine, a few bytes do not. */
+static void what_runs_beside_and_what_is_copied_costs_more(void **state)
+{
+    writer w = { *state, 1000, 0, 10 };
+    gx_predict_costs costs = round_costs();
+    gx_prediction *prediction;
+
+    costs.beside_ns = 300;
+    costs.engine_ns = 4000;
+    costs.copy_ns = 700;
+    for (int i = 0; i < 4; i++) {
+        launch(&w, "a", 7, 2100);
+        launch(&w, "b", 8, 5100);
+        launch(&w, "d", 7, 2100);
+        for (int k = 0; k < 2; k++) {
+            gx_trace_activity copy = launched(&w, "copy", 8, 0, 1000);
+
+            copy.kind = GX_TRACE_COPY;
+            copy.source = GX_TRACE_MEMORY_PINNED;
+            copy.bytes = k == 0 ? 1 << 20 : 8;
+            assert_ok(gx_trace_add_activity(*state, &copy, &err), &err);
+            w.now += 2000;
+        }
+    }
+    assert_ok(gx_trace_finish(*state, &err), &err);
+    assert_ok(gx_prediction_create(*state, NULL, &costs, &prediction, &err), &err);
+    assert_near(prediction->replay_ns, 5000 + 300 + 1000 + 4000 + 1000 + 700);
+    gx_prediction_free(prediction);
+}
+
 static void a_synchronizing_call_orders_streams(void **state)
 {
     writer w = { *state, 1000, 0, 10 };
@@ -214,6 +245,10 @@ static void costs_come_from_ceilings(void **state)
     gx_ceilings ceilings = { .card = "a card",
                              .node_s = 1.5e-6,
                              .programmatic_node_s = -1,
+                             .copy_node_s = -1,
+                             .copy_engine_s = 9e-6,
+                             .beside_s = 4e-7,
+                             .join_s = 2e-7,
                              .step_s = 2.5e-6,
                              .graph_host_s = 3e-6 };
     const gx_predict_costs costs = gx_predict_costs_of(&ceilings);
@@ -223,7 +258,11 @@ static void costs_come_from_ceilings(void **state)
     assert_near(costs.node_ns, 1500);
     assert_near(costs.step_ns, 2500);
     assert_near(costs.host_ns, 3000);
+    assert_near(costs.engine_ns, 4500);
+    assert_near(costs.beside_ns, 400);
+    assert_near(costs.join_ns, 200);
     /* What was not measured stays as it is. */
+    assert_near(costs.copy_ns, gx_predict_costs_default().copy_ns);
     assert_near(costs.programmatic_ns, gx_predict_costs_default().programmatic_ns);
 }
 
@@ -234,6 +273,7 @@ int main(void)
         MADE(streams_without_events_are_independent),
         MADE(a_card_has_room_for_so_many_blocks),
         MADE(what_stands_in_the_way_is_named),
+        MADE(what_runs_beside_and_what_is_copied_costs_more),
         MADE(a_synchronizing_call_orders_streams),
         MADE(overlap_on_one_stream_counts_once),
         MADE(a_chain_of_short_kernels_costs_a_node_each),

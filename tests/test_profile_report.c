@@ -137,9 +137,11 @@ static void what_should_be_there_is_held_against_what_is(void **state)
     profile.pass[1].expected_steps = 6;
     profile.pass[0].losses.dropped = 5;
     profile.pass[0].expected = -1;
+    profile.pass[1].stats.programmatic_edges = 7;
     args.steps_per_launch = 8;
     assert_ok(gx_profile_figures(&profile, &err), &err);
     printed = print(&profile);
+    assert_has(printed, "with 7 programmatic edges");
     assert_has(printed, "graph: 4 steps traced (EXPECTED 6), 8 kernels, copies and fills "
                         "(EXPECTED 12: nodes x steps)");
     assert_has(printed, "LOST: 5 records dropped");

@@ -81,7 +81,7 @@ static const bad_model bad_models[] = {
       "model.yaml:9:45: epilogue.bwd \"e\": the derivative of relu needs the field "
       "\"y\"" },
     { FC "  - {op: epilogue.bwd, name: e, dy: h}\n",
-      "it makes nothing: expected dx or dbias" },
+      "it makes nothing: expected dx, dbias or dresidual" },
     { "  - {op: gemm.bwd, name: g, a: x, b: w, dy: x, db: d}\n",
       "model.yaml:8:45: gemm.bwd \"g\": dy has shape [4, 8], expected [4, 3]" },
     { FC "backward: fc\n", "backward: there is no tensor \"fc\"" },

@@ -60,6 +60,8 @@ static void print_costs(const gx_ceilings *ceilings, FILE *out)
         { "a dependent node of a graph, empty", ceilings->node_s },
         { "the same behind a programmatic edge", ceilings->programmatic_node_s },
         { "a copy of 4 bytes from pinned memory", ceilings->copy_node_s },
+        { "a larger copy, beside its bytes", ceilings->copy_engine_s },
+        { "a node more, beside another chain", ceilings->beside_s },
         { "parting into two, or joining", ceilings->join_s },
         { "a replay beside its nodes, back to back", ceilings->step_s },
         { "an eager launch, of the host", ceilings->launch_s },
@@ -110,6 +112,8 @@ void gx_ceilings_json(gx_json *json, const char *key, const gx_ceilings *ceiling
     gx_json_figure(json, "node_s", ceilings->node_s);
     gx_json_figure(json, "programmatic_node_s", ceilings->programmatic_node_s);
     gx_json_figure(json, "copy_node_s", ceilings->copy_node_s);
+    gx_json_figure(json, "copy_engine_s", ceilings->copy_engine_s);
+    gx_json_figure(json, "beside_s", ceilings->beside_s);
     gx_json_figure(json, "join_s", ceilings->join_s);
     gx_json_figure(json, "step_s", ceilings->step_s);
     gx_json_figure(json, "launch_s", ceilings->launch_s);

@@ -9,21 +9,49 @@
 static const char *kind_name(gx_field_kind kind)
 {
     static const char *const names[] = {
-        [GX_FIELD_IN] = "tensor",   [GX_FIELD_INOUT] = "tensor, in place",
-        [GX_FIELD_OUT] = "output",  [GX_FIELD_BOOL] = "true or false",
-        [GX_FIELD_INT] = "integer", [GX_FIELD_REAL] = "number",
-        [GX_FIELD_ENUM] = "one of", [GX_FIELD_INTS] = "integers"
+        [GX_FIELD_IN] = "tensor",    [GX_FIELD_INOUT] = "tensor, in place",
+        [GX_FIELD_OUT] = "output",   [GX_FIELD_BOOL] = "true or false",
+        [GX_FIELD_INT] = "integer",  [GX_FIELD_REAL] = "number",
+        [GX_FIELD_ENUM] = "one of",  [GX_FIELD_INTS] = "integers",
+        [GX_FIELD_WORDS] = "list of"
     };
 
     return names[kind];
 }
 
-/* "one of none, relu"; else the kind. */
+/* A list is fields "x.0", "x.1", ..., of which the first stands for all: how many there
+ * are, 0 where the field is no list, -1 for the others. */
+static int list_items(const gx_field *field)
+{
+    const char *dot = strchr(field->name, '.');
+    int n = 1;
+
+    if (!dot || dot[1] < '0' || dot[1] > '9')
+        return 0;
+    if (strcmp(dot, ".0") != 0)
+        return -1;
+    while (field[n].name &&
+           strncmp(field[n].name, field->name, (size_t)(dot - field->name) + 1) == 0)
+        n++;
+    return n;
+}
+
+/* Of a list, what stands before its number. */
+static int name_length(const gx_field *field)
+{
+    return (int)(list_items(field) != 0 ? strcspn(field->name, ".")
+                                        : strlen(field->name));
+}
+
+/* "one of none, relu", "list of bias, act", "list of tensors, up to 8"; else the kind. */
 static void field_kind(const gx_field *field, char *text, size_t size)
 {
     size_t length = (size_t)snprintf(text, size, "%s", kind_name(field->kind));
 
-    if (field->kind != GX_FIELD_ENUM || !field->choices)
+    if (list_items(field) > 0)
+        snprintf(text, size, "list of %ss, up to %d", kind_name(field->kind),
+                 list_items(field));
+    if (!field->choices)
         return;
     for (const char *const *choice = field->choices; *choice && length < size; choice++)
         length += (size_t)snprintf(text + length, size - length, "%s%s",
@@ -69,8 +97,10 @@ static void print_op(const gx_op *op, FILE *out)
             gx_op_is_differentiable(op) ? "differentiable" : "no derivative",
             gx_op_is_internal(op) ? "; put into graphs by gexec alone" : "");
     for (const gx_field *field = gx_op_fields(op); field->name; field++) {
+        if (list_items(field) < 0)
+            continue;
         field_kind(field, text, sizeof text);
-        gx_text_table_cell(table, "%s", field->name);
+        gx_text_table_cell(table, "%.*s", name_length(field), field->name);
         gx_text_table_cell(table, "%s", text);
         gx_text_table_cell(table, "%s", field_default(field));
         gx_text_table_cell(table, "%s", field->doc ? field->doc : "");
@@ -109,8 +139,10 @@ static void print_markdown_op(const gx_op *op, FILE *out)
     for (const gx_field *field = gx_op_fields(op); field->name; field++) {
         char text[160];
 
+        if (list_items(field) < 0)
+            continue;
         field_kind(field, text, sizeof text);
-        fprintf(out, "| `%s` ", field->name);
+        fprintf(out, "| `%.*s` ", name_length(field), field->name);
         put_cell(text, out);
         put_cell(field_default(field), out);
         put_cell(field->doc ? field->doc : "", out);
@@ -134,6 +166,25 @@ static void print_markdown(FILE *out)
 
 /* --- JSON --- */
 
+static void put_field(gx_json *json, const gx_field *field)
+{
+    char name[80];
+
+    snprintf(name, sizeof name, "%.*s", name_length(field), field->name);
+    gx_json_object(json, NULL);
+    gx_json_text(json, "name", name);
+    gx_json_text(json, "kind", kind_name(field->kind));
+    gx_json_integer(json, "list_of_up_to", list_items(field));
+    gx_json_bool(json, "required", field->required);
+    gx_json_text(json, "default", field->fallback);
+    gx_json_text(json, "doc", field->doc);
+    gx_json_array(json, "choices");
+    for (const char *const *choice = field->choices; choice && *choice; choice++)
+        gx_json_text(json, NULL, *choice);
+    gx_json_end(json);
+    gx_json_end(json);
+}
+
 static void put_op(gx_json *json, const gx_op *op)
 {
     char text[160];
@@ -146,17 +197,8 @@ static void put_op(gx_json *json, const gx_op *op)
     gx_json_bool(json, "differentiable", gx_op_is_differentiable(op));
     gx_json_array(json, "fields");
     for (const gx_field *field = gx_op_fields(op); field->name; field++) {
-        gx_json_object(json, NULL);
-        gx_json_text(json, "name", field->name);
-        gx_json_text(json, "kind", kind_name(field->kind));
-        gx_json_bool(json, "required", field->required);
-        gx_json_text(json, "default", field->fallback);
-        gx_json_text(json, "doc", field->doc);
-        gx_json_array(json, "choices");
-        for (const char *const *choice = field->choices; choice && *choice; choice++)
-            gx_json_text(json, NULL, *choice);
-        gx_json_end(json);
-        gx_json_end(json);
+        if (list_items(field) >= 0)
+            put_field(json, field);
     }
     gx_json_end(json);
     gx_json_array(json, "alternatives");

@@ -61,9 +61,9 @@ static void print_warnings(const gx_nsys_report *before, const gx_nsys_report *a
     if (a.busy > 0 && b.busy > 0 &&
         fabs((double)b.busy / (double)a.busy - 1) > busy_tolerance)
         fprintf(out,
-                "  warning: busy time differs by %+.1f%%: the kernels themselves became "
-                "other ones, or ran\n"
-                "  at another clock\n",
+                "  warning: busy time differs by %+.1f%%: the kernels became other ones, "
+                "ran side by side,\n"
+                "  or ran at another clock\n",
                 100 * ((double)b.busy / (double)a.busy - 1));
 }
 

@@ -197,6 +197,8 @@ static void put_costs(gx_json *json, const gx_nsys_predicted *predicted)
     gx_json_real(json, "programmatic_ns", costs->programmatic_ns);
     gx_json_real(json, "trace_ns", costs->trace_ns);
     gx_json_real(json, "copy_ns", costs->copy_ns);
+    gx_json_real(json, "engine_ns", costs->engine_ns);
+    gx_json_real(json, "beside_ns", costs->beside_ns);
     gx_json_real(json, "join_ns", costs->join_ns);
     gx_json_real(json, "step_ns", costs->step_ns);
     gx_json_real(json, "host_ns", costs->host_ns);

@@ -19,9 +19,10 @@ static const struct {
     {                                           \
 #name, offsetof(gx_predict_costs, name) \
     }
-    FIELD(node_ns), FIELD(programmatic_ns), FIELD(trace_ns), FIELD(trace_error_ns),
-    FIELD(copy_ns), FIELD(copy_error_ns),   FIELD(join_ns),  FIELD(join_error_ns),
-    FIELD(step_ns), FIELD(step_error_ns),   FIELD(host_ns),  FIELD(build_node_ns),
+    FIELD(node_ns),   FIELD(programmatic_ns), FIELD(trace_ns),  FIELD(trace_error_ns),
+    FIELD(copy_ns),   FIELD(copy_error_ns),   FIELD(join_ns),   FIELD(join_error_ns),
+    FIELD(step_ns),   FIELD(step_error_ns),   FIELD(host_ns),   FIELD(build_node_ns),
+    FIELD(engine_ns), FIELD(engine_error_ns), FIELD(beside_ns), FIELD(beside_error_ns),
     FIELD(n_sm),
 #undef FIELD
 };
@@ -48,8 +49,8 @@ static gx_status take_number(const char *path, int line, const char *name,
     return GX_FAIL(
         err, GX_ERR_DATA,
         "%s:%d: no cost is named '%s'; there are card, node_ns, "
-        "programmatic_ns, trace_ns, copy_ns, join_ns, step_ns, each of the last "
-        "four with an _error_ns, host_ns, build_node_ns and n_sm",
+        "programmatic_ns, trace_ns, copy_ns, engine_ns, beside_ns, join_ns, step_ns, "
+        "each of the last six with an _error_ns, host_ns, build_node_ns and n_sm",
         path, line, name);
 }
 

@@ -211,6 +211,8 @@ static void put_ceilings(gx_json *json, const gx_profile *profile)
     gx_json_figure(json, "node_s", ceilings->node_s);
     gx_json_figure(json, "programmatic_node_s", ceilings->programmatic_node_s);
     gx_json_figure(json, "copy_node_s", ceilings->copy_node_s);
+    gx_json_figure(json, "copy_engine_s", ceilings->copy_engine_s);
+    gx_json_figure(json, "beside_s", ceilings->beside_s);
     gx_json_figure(json, "join_s", ceilings->join_s);
     gx_json_figure(json, "step_s", ceilings->step_s);
     gx_json_figure(json, "launch_s", ceilings->launch_s);

@@ -225,6 +225,12 @@ static void print_records(const gx_profile *profile, const gx_profile_pass *pass
         pass->mode == GX_MODE_GRAPH)
         fprintf(out, "  traced with one step a launch; timed with %lld steps a launch\n",
                 (long long)profile->timing.session.args->steps_per_launch);
+    if (pass->n_steps && pass->stats.programmatic_edges > 0)
+        fprintf(
+            out,
+            "  with %lld programmatic edges: such a kernel starts before the one that it "
+            "waits for\n  has ended, and its time holds the wait\n",
+            (long long)pass->stats.programmatic_edges);
 }
 
 static void print_patterns(const gx_profile *profile, FILE *out)

@@ -39,9 +39,12 @@ typedef struct gx_ceilings {
     double node_s;              /* a dependent node of an empty kernel in a graph */
     double programmatic_node_s; /* the same behind a programmatic edge; < 0: n/a */
     double copy_node_s; /* what a copy of four bytes from pinned memory adds to a chain */
-    double join_s;      /* parting from a chain, or joining it, beside the nodes */
-    double step_s;      /* what a replay costs beside its nodes, back to back */
-    double launch_s;    /* an eager launch, of the host */
+    double copy_engine_s; /* the same of 64 KiB and more, beside its bytes */
+    double
+        beside_s;  /* what a node takes longer while another chain runs beside its own */
+    double join_s; /* parting from a chain, or joining it, beside the nodes */
+    double step_s; /* what a replay costs beside its nodes, back to back */
+    double launch_s;     /* an eager launch, of the host */
     double graph_host_s; /* a replay of one node, of the host */
 } gx_ceilings;
 

@@ -19,8 +19,9 @@ typedef enum gx_field_kind {
     GX_FIELD_INT,   /* an integer expression over dims */
     GX_FIELD_REAL,  /* a number */
     GX_FIELD_ENUM,  /* one of `choices` */
-    GX_FIELD_INTS   /* an integer expression over dims, or a list of up to GX_MAX_RANK;
+    GX_FIELD_INTS,  /* an integer expression over dims, or a list of up to GX_MAX_RANK;
                        as fields of text a list is "axis.0", "axis.1", ... */
+    GX_FIELD_WORDS  /* one of `choices`, or a list of them, written as that of INTS */
 } gx_field_kind;
 
 /* One field of an op. A dotted name such as "epilogue.bias" is written nested in YAML. */
@@ -29,7 +30,7 @@ typedef struct gx_field {
     gx_field_kind kind;
     bool required;
     const char *fallback;       /* the default as text; NULL: absent means absent */
-    const char *const *choices; /* GX_FIELD_ENUM: ends with NULL */
+    const char *const *choices; /* GX_FIELD_ENUM and _WORDS: ends with NULL */
     const char *doc;
 } gx_field;
 

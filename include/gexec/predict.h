@@ -31,6 +31,11 @@ typedef struct gx_predict_costs {
     double trace_error_ns;
     double copy_ns; /* a copy in a chain, beside its traced time */
     double copy_error_ns;
+    double engine_ns; /* the same of a whole buffer from or to the host, which an engine
+                       * of its own copies */
+    double engine_error_ns;
+    double beside_ns; /* a kernel, while another stream's work runs beside it */
+    double beside_error_ns;
     double join_ns; /* an edge from one stream's work to another's */
     double join_error_ns;
     double step_ns; /* a replay beside its nodes, back to back */

@@ -61,7 +61,9 @@ GX_API gx_status gx_profiler_stop(gx_profiler *profiler, gx_error *err) GX_MUST_
 
 /* Everything that was recorded, as a trace that is not finished yet, with group (index of
  * the plan's unit), lane and body of each activity that an attached exec launched. Ends
- * the session. No record where launches were made is an error. The caller frees. */
+ * the session. Work of a captured graph that
+ * sits as a child in another one has no unit: CUPTI does not say what its nodes are
+ * clones of. No record where launches were made is an error. The caller frees. */
 GX_API gx_status gx_profiler_trace(gx_profiler *profiler, gx_trace **trace,
                                    gx_profiler_losses *losses,
                                    gx_error *err) GX_MUST_CHECK;

@@ -1,0 +1,121 @@
+/* What a group that begins with a gemm computes, and whether its calls hang together. */
+#include "gemm_cuda.h"
+
+/* --- the product --- */
+
+static int64_t batch_of(const gx_tensor *tensor)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i + 2 < tensor->rank; i++)
+        n *= tensor->dim[i];
+    return n;
+}
+
+/* A batch that lies as one matrix is one: rows of a with one b for all, and sums over
+ * rows of both. */
+static void join_batch(gx_product *product, bool shares_b)
+{
+    if (product->n_batches == 1) {
+        product->sum = false;
+    } else if (product->sum && product->n_batches == 0) {
+        product->k = 0;
+    } else if (product->sum && product->trans_a && !product->trans_b) {
+        product->k *= product->n_batches;
+    } else if (!product->sum && shares_b && !product->trans_a) {
+        product->m *= product->n_batches;
+    } else {
+        return;
+    }
+    product->n_batches = 1;
+    product->sum = false;
+}
+
+gx_product gx_product_of(const gx_call *call)
+{
+    const gx_tensor *a = &call->arg[GX_GEMM_A], *b = &call->arg[GX_GEMM_B];
+    const gx_tensor *out = &call->arg[GX_GEMM_OUT];
+    const bool trans_a = call->attr[GX_GEMM_TRANS_A].i != 0;
+    const double beta = gx_call_factor(call, GX_GEMM_BETA);
+    gx_product product = {
+        .m = out->dim[out->rank - 2],
+        .n = out->dim[out->rank - 1],
+        .k = a->dim[a->rank - 2 + !trans_a],
+        .trans_a = trans_a,
+        .trans_b = call->attr[GX_GEMM_TRANS_B].i != 0,
+        .dtype = out->dtype,
+        .precision = call->precision,
+        .a = a->data,
+        .b = b->data,
+        .n_batches = batch_of(a->rank > 2 ? a : b),
+        .sum = call->attr[GX_GEMM_SUM_BATCH].i != 0,
+        .alpha = gx_call_factor(call, GX_GEMM_ALPHA),
+        .beta = beta,
+        .c = beta != 0.0 ? gx_data(call, GX_GEMM_C) : NULL,
+    };
+
+    product.stride_a = a->rank > 2 ? product.m * product.k : 0;
+    product.stride_b = b->rank > 2 ? product.k * product.n : 0;
+    join_batch(&product, b->rank == 2);
+    return product;
+}
+
+/* --- the group --- */
+
+const char *gx_gemm_refuses(const gx_group *group)
+{
+    const gx_call *gemm = &group->call[0];
+    const gx_dtype dtype = gemm->arg[GX_GEMM_OUT].dtype;
+
+    if (gx_has(gemm, GX_GEMM_BIAS) || gx_has(gemm, GX_GEMM_RESIDUAL) ||
+        gemm->attr[GX_GEMM_SCALE].present || gx_act_of(gemm, GX_GEMM_ACT) != GX_ACT_NONE)
+        return "the epilogue is not an op of its own yet";
+    if (!gx_is_float(dtype))
+        return "only f32 and bf16";
+    if (gemm->arg[GX_GEMM_A].dtype != dtype || gemm->arg[GX_GEMM_B].dtype != dtype)
+        return "the operands differ in type";
+    if (gx_has(gemm, GX_GEMM_C) && gemm->arg[GX_GEMM_C].dtype != dtype)
+        return "the operands differ in type";
+    return NULL;
+}
+
+const char *gx_gemm_refuses_link(const gx_group *group, int in)
+{
+    const gx_call *gemm = &group->call[0], *next = &group->call[1];
+
+    if (!gx_feeds(gemm, GX_GEMM_OUT, next, in))
+        return "the second op does not work on the product";
+    if (!gx_is_elided(group, 0, GX_GEMM_OUT) && !gx_keeps_product(group))
+        return "the product itself is read elsewhere";
+    /* The product would have to be there twice. Bound, an elided product has no address.
+     */
+    for (int arg = 0; gemm->arg[GX_GEMM_OUT].data != NULL && arg < GX_MAX_ARGS; arg++) {
+        if (arg != in && gx_feeds(gemm, GX_GEMM_OUT, next, arg))
+            return "the second op reads the product twice";
+    }
+    return NULL;
+}
+
+/* Not after the binding: then what is elided has no address. */
+static bool reads(const gx_call *from, int out, const gx_call *to, int in)
+{
+    return from->arg[out].data != NULL && gx_feeds(from, out, to, in);
+}
+
+const char *gx_gemm_refuses_third(const gx_group *group)
+{
+    const gx_call *gemm = &group->call[0], *middle = &group->call[1];
+    const gx_call *last = &group->call[2];
+
+    if (!gx_feeds(middle, GX_EPILOGUE_OUT, last, GX_EPILOGUE_X))
+        return "the third op does not work on what the second makes";
+    if (gx_has(last, GX_EPILOGUE_BIAS) || gx_has(last, GX_EPILOGUE_PRE) ||
+        gx_act_of(last, GX_EPILOGUE_ACT) != GX_ACT_NONE)
+        return "the third op does more than scale and add a residual";
+    if (reads(middle, GX_EPILOGUE_OUT, last, GX_EPILOGUE_RESIDUAL) ||
+        reads(gemm, GX_GEMM_OUT, last, GX_EPILOGUE_RESIDUAL) ||
+        (gx_has(middle, GX_EPILOGUE_PRE) &&
+         reads(middle, GX_EPILOGUE_PRE, last, GX_EPILOGUE_RESIDUAL)))
+        return "the third op reads what the group makes twice";
+    return NULL;
+}

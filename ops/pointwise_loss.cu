@@ -1,0 +1,105 @@
+/* Losses of each element, by every thread; sums in a fixed order. */
+#include "mean.cuh"
+#include "pointwise_loss_kernels.h"
+
+namespace
+{
+
+constexpr int ONE_BLOCK_THREADS = 1024;
+
+/* The loss of one element; `slope` gets its derivative. For bce nothing overflows, and
+ * nothing cancels where the target is 0 or 1. */
+__device__ __forceinline__ float point(gx_pointwise_kind kind, float x, float target,
+                                       float *slope)
+{
+    if (kind == GX_POINT_BCE) {
+        const float e = expf(-fabsf(x)), rest = e / (1.0f + e);
+
+        *slope = x > 0.0f ? (1.0f - target) - rest : rest - target;
+        return (x > 0.0f ? x * (1.0f - target) : -x * target) + log1pf(e);
+    }
+    const float d = x - target;
+
+    if (kind == GX_POINT_L1) {
+        *slope = (float)((d > 0.0f) - (d < 0.0f));
+        return fabsf(d);
+    }
+    *slope = 2.0f * d;
+    return d * d;
+}
+
+template <typename T, typename U, int N>
+__global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
+    pointwise_loss_kernel(const __grid_constant__ gx_pointwise_loss g)
+{
+    gx_begin_kernel();
+    const T *x = static_cast<const T *>(g.x);
+    const U *target = static_cast<const U *>(g.target);
+    T *dx = static_cast<T *>(g.dx);
+    const float scale = (float)(1.0 / (double)g.divisor);
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
+    const int64_t in_vectors = g.n / N * N;
+    double total = 0.0;
+
+#pragma unroll 4
+    for (int64_t i = first * N; i < in_vectors; i += threads * N) {
+        float a[N], b[N], sum = 0.0f;
+
+        gx_load_vector(a, x + i);
+        gx_load_vector(b, target + i);
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            float slope;
+
+            sum += point(g.kind, a[e], b[e], &slope);
+            a[e] = slope * scale;
+        }
+        total += sum;
+        if (dx != nullptr)
+            gx_store_vector(dx + i, a);
+    }
+    for (int64_t i = in_vectors + first; i < g.n; i += threads) {
+        float slope;
+
+        total += point(g.kind, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
+        if (dx != nullptr)
+            gx_store(dx + i, slope * scale);
+    }
+    if (g.out != nullptr)
+        gx_leave_mean(total, g.divisor, g.partial, g.out);
+}
+
+template <typename T, typename U> const void *instance_of(const gx_pointwise_loss *loss)
+{
+    return loss->wide ? (const void *)pointwise_loss_kernel<T, U, 4>
+                      : (const void *)pointwise_loss_kernel<T, U, 1>;
+}
+
+static const void *instance(const gx_pointwise_loss *loss)
+{
+    if (loss->dtype == GX_F32)
+        return instance_of<float, float>(loss);
+    return loss->target_dtype == GX_F32 ? instance_of<__nv_bfloat16, float>(loss)
+                                        : instance_of<__nv_bfloat16, __nv_bfloat16>(loss);
+}
+
+} // namespace
+
+extern "C" gx_status gx_pointwise_loss_load(const gx_pointwise_loss *loss, gx_error *err)
+{
+    GX_TRY(gx_mean_load(loss->out != NULL ? loss->blocks : 1, err));
+    return gx_load_kernel(instance(loss), 0, "pointwise_loss_kernel", err);
+}
+
+extern "C" gx_status gx_pointwise_loss_launch(const gx_pointwise_loss *loss, gx_ctx *ctx,
+                                              gx_error *err)
+{
+    void *args[] = { (void *)loss };
+    const unsigned threads = loss->blocks == 1 ? ONE_BLOCK_THREADS : GX_POINTWISE_THREADS;
+
+    GX_TRY(gx_launch(ctx, "pointwise_loss_kernel", instance(loss),
+                     dim3((unsigned)loss->blocks), dim3(threads), 0, args, err));
+    return gx_mean_launch(loss->partial, loss->out != NULL ? loss->blocks : 1,
+                          loss->divisor, loss->out, ctx, err);
+}

@@ -1,0 +1,41 @@
+/* Losses of each element and their derivatives, together or alone. */
+#ifndef GX_POINTWISE_LOSS_KERNELS_H
+#define GX_POINTWISE_LOSS_KERNELS_H
+
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gx_pointwise_kind {
+    GX_POINT_MSE,
+    GX_POINT_L1,
+    GX_POINT_BCE
+} gx_pointwise_kind;
+
+/* out and dx: NULL where not wanted. */
+typedef struct gx_pointwise_loss {
+    int64_t n;
+    gx_pointwise_kind kind;
+    gx_dtype dtype, target_dtype; /* the target is f32 or like x */
+    bool wide;                    /* every pointer allows four elements at once */
+    const void *x, *target;
+    float *out;
+    void *dx;
+    int64_t divisor; /* of the sum over elements */
+    double *partial; /* [blocks], when there is more than one and out is wanted */
+    int32_t blocks;
+} gx_pointwise_loss;
+
+enum { GX_POINTWISE_THREADS = 256 };
+
+gx_status gx_pointwise_loss_load(const gx_pointwise_loss *loss,
+                                 gx_error *err) GX_MUST_CHECK;
+gx_status gx_pointwise_loss_launch(const gx_pointwise_loss *loss, gx_ctx *ctx,
+                                   gx_error *err) GX_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,263 @@
+/* Calls of rows by themselves on a device. */
+#include "support_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#if GX_HAVE_CUDA
+
+enum { GUARD = 64 }; /* bytes behind a tensor that nothing may write */
+
+int test_device_open(void **state)
+{
+    test_device *s = calloc(1, sizeof *s);
+    int n_sm = 0;
+
+    assert_non_null(s);
+    assert_int_equal(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking),
+                     cudaSuccess);
+    assert_int_equal(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, 0),
+                     cudaSuccess);
+    s->ctx = (gx_ctx){ .stream = s->stream, .n_sm = n_sm, .cc = 90 };
+    s->seed = test_seed();
+    *state = s;
+    return 0;
+}
+
+int test_device_close(void **state)
+{
+    test_device *s = *state;
+
+    assert_int_equal(cudaStreamDestroy(s->stream), cudaSuccess);
+    free(s);
+    return 0;
+}
+
+/* --- operands --- */
+
+static double number_at(const test_operand *o, const char *bytes, int64_t i)
+{
+    uint16_t half;
+    int32_t whole;
+    float single;
+
+    switch (o->device.dtype) {
+    case GX_BF16:
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        return (double)gx_bf16_to_float(half);
+    case GX_I32:
+        memcpy(&whole, bytes + 4 * i, sizeof whole);
+        return whole;
+    default:
+        memcpy(&single, bytes + 4 * i, sizeof single);
+        return (double)single;
+    }
+}
+
+static void put_number(const test_operand *o, char *bytes, int64_t i, double x)
+{
+    const uint16_t half = gx_bf16_from_float((float)x);
+    const float single = (float)x;
+
+    if (o->device.dtype == GX_BF16) {
+        memcpy(bytes + 2 * i, &half, sizeof half);
+    } else if (o->device.dtype == GX_I32) {
+        const int32_t whole = (int32_t)x;
+
+        memcpy(bytes + 4 * i, &whole, sizeof whole);
+    } else {
+        memcpy(bytes + 4 * i, &single, sizeof single);
+    }
+}
+
+/* `values` are rounded to the type; NULL: an output, over NaNs. `shift` elements behind
+ * an aligned address. */
+test_operand test_operand_make(gx_dtype dtype, int rank, const int64_t *dim, int shift,
+                               const double *values)
+{
+    const size_t element = gx_dtype_bytes(dtype);
+    test_operand o = { .device = { .dtype = dtype, .rank = rank }, .is_output = !values };
+    char *bytes;
+
+    for (int i = 0; i < rank; i++)
+        o.device.dim[i] = dim[i];
+    const int64_t n = gx_count(&o.device);
+
+    o.bytes = (size_t)n * element;
+    o.host = calloc((size_t)n + 1, sizeof *o.host);
+    o.want = calloc((size_t)n + 1, sizeof *o.want);
+    bytes = malloc(o.bytes + 1);
+    assert_true(o.host && o.want && bytes);
+    assert_int_equal(cudaMalloc(&o.block, o.bytes + GUARD + (size_t)shift * element),
+                     cudaSuccess);
+    o.device.data = (char *)o.block + (size_t)shift * element;
+    assert_int_equal(cudaMemset(o.block, 0xff, o.bytes + GUARD + (size_t)shift * element),
+                     cudaSuccess);
+    for (int64_t i = 0; values && i < n; i++) {
+        put_number(&o, bytes, i, values[i]);
+        o.host[i] = number_at(&o, bytes, i);
+    }
+    if (values)
+        assert_int_equal(
+            cudaMemcpy(o.device.data, bytes, o.bytes, cudaMemcpyHostToDevice),
+            cudaSuccess);
+    free(bytes);
+    return o;
+}
+
+/* Reads an output back, and looks at the bytes behind it. */
+void test_operand_fetch(test_operand *o)
+{
+    const int64_t n = gx_count(&o->device);
+    char *bytes = malloc(o->bytes + GUARD);
+
+    assert_non_null(bytes);
+    assert_int_equal(
+        cudaMemcpy(bytes, o->device.data, o->bytes + GUARD, cudaMemcpyDeviceToHost),
+        cudaSuccess);
+    for (int64_t i = 0; i < n; i++)
+        o->host[i] = number_at(o, bytes, i);
+    for (int i = 0; i < GUARD; i++)
+        assert_int_equal((unsigned char)bytes[o->bytes + (size_t)i], 0xff);
+    free(bytes);
+}
+
+void test_operand_drop(test_operand *o)
+{
+    assert_int_equal(cudaFree(o->block), cudaSuccess);
+    free(o->host);
+    free(o->want);
+}
+
+/* --- calls --- */
+
+gx_call test_call_of(const char *op)
+{
+    gx_call call;
+
+    memset(&call, 0, sizeof call);
+    call.op = gx_op_find(op);
+    call.name = op;
+    assert_non_null(call.op);
+    for (int i = 0; i < GX_MAX_ARGS; i++)
+        call.arg[i].rank = -1;
+    return call;
+}
+
+void test_call_bind(test_call *b, int arg, test_operand *o)
+{
+    b->of[arg] = o;
+    b->call.arg[arg] = o->device;
+}
+
+/* The reference on what the device has; its results are not rounded. */
+static void find_truth(const test_call *b)
+{
+    gx_call call = b->call;
+    gx_error err = { 0 };
+
+    for (int i = 0; i < GX_MAX_ARGS; i++) {
+        if (b->of[i])
+            call.arg[i].data = b->of[i]->is_output ? b->of[i]->want : b->of[i]->host;
+    }
+    assert_ok(call.op->reference(&call, &err), &err);
+}
+
+bool test_call_covers(const gx_alternative *alternative, const test_call *calls, int n)
+{
+    int i = 0;
+
+    for (; alternative->pattern[i]; i++) {
+        if (i >= n || strcmp(alternative->pattern[i], gx_op_name(calls[i].call.op)) != 0)
+            return false;
+    }
+    return i == n;
+}
+
+/* Runs one candidate and waits; returns how many there are, 0 where it does not apply. */
+int test_call_run(test_device *s, const gx_alternative *alternative,
+                  const gx_group *group, int choice)
+{
+    gx_prepared prepared = { .algo_choice = choice, .n_algos = 1 };
+    gx_error err = { 0 };
+
+    if (alternative->refuses(group, &s->ctx) != NULL)
+        return 0;
+    assert_ok(alternative->prepare(group, &s->ctx, &prepared, &err), &err);
+    const size_t size = prepared.workspace_bytes + GUARD;
+    unsigned char *after = malloc(GUARD);
+
+    assert_non_null(after);
+    assert_int_equal(cudaMalloc(&s->ctx.workspace, size), cudaSuccess);
+    assert_int_equal(cudaMemset(s->ctx.workspace, 0xff, size), cudaSuccess);
+    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
+    s->ctx.n_launched = 0;
+    assert_ok(alternative->launch(group, &prepared, &s->ctx, &err), &err);
+    assert_int_equal(s->ctx.n_launched, prepared.n_launches);
+    assert_int_equal(cudaStreamSynchronize(s->stream), cudaSuccess);
+    assert_int_equal(cudaMemcpy(after,
+                                (char *)s->ctx.workspace + prepared.workspace_bytes,
+                                GUARD, cudaMemcpyDeviceToHost),
+                     cudaSuccess);
+    for (int i = 0; i < GUARD; i++)
+        assert_int_equal(after[i], 0xff);
+    free(after);
+    assert_int_equal(cudaFree(s->ctx.workspace), cudaSuccess);
+    return prepared.n_algos;
+}
+
+static void compare(const test_call *b)
+{
+    const int precision = b->call.arg[0].dtype == GX_BF16 ? 2 : 0;
+
+    for (int i = 0; i < GX_MAX_ARGS; i++) {
+        if (!b->of[i] || !b->of[i]->is_output)
+            continue;
+        test_operand_fetch(b->of[i]);
+        const double error =
+            test_error(b->of[i]->host, b->of[i]->want, gx_count(&b->of[i]->device));
+
+        if (!(error <= b->call.op->tolerance[precision])) {
+            print_error("%s, operand %d: error %g\n", b->call.name, i, error);
+            fail();
+        }
+    }
+}
+
+/* Every candidate of every alternative of these calls; returns how many ran. */
+int test_call_check(test_device *s, const test_call *calls, int n)
+{
+    const gx_alternative *alternative;
+    gx_call call[2];
+    const gx_group group = { .n_calls = n, .call = call };
+    int ran = 0;
+
+    for (int i = 0; i < n; i++) {
+        call[i] = calls[i].call;
+        find_truth(&calls[i]);
+    }
+    for (size_t at = 0; (alternative = gx_alternative_at(at)); at++) {
+        if (!test_call_covers(alternative, calls, n))
+            continue;
+        for (int choice = 0, candidates = 1; choice < candidates; choice++) {
+            for (int k = 0; k < n; k++) {
+                for (int i = 0; i < GX_MAX_ARGS; i++) {
+                    const test_operand *o = calls[k].of[i];
+
+                    if (o && o->is_output)
+                        assert_int_equal(cudaMemset(o->device.data, 0xff, o->bytes),
+                                         cudaSuccess);
+                }
+            }
+            candidates = test_call_run(s, alternative, &group, choice);
+            for (int k = 0; k < n && candidates > 0; k++)
+                compare(&calls[k]);
+            ran += candidates > 0;
+        }
+    }
+    return ran;
+}
+
+#endif
