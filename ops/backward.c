@@ -262,7 +262,8 @@ static void walk(gx_builder *builder)
 }
 
 /* A gradient that another value's stands for gets a tensor of its own where someone goes
- * by its name: an epilogue that does nothing copies. */
+ * by its name: an epilogue that does nothing copies, and of a scalar, which has no rows
+ * for one, a scale by 1. */
 static void name_gradient(gx_builder *builder, int32_t id, gx_gradient *gradient)
 {
     const gx_value *value = &builder->graph->values[id];
@@ -282,11 +283,14 @@ static void name_gradient(gx_builder *builder, int32_t id, gx_gradient *gradient
         return;
 
     const char *name = gx_builder_name(builder, value->name, "grad");
-    const gx_field_text fields[] = { { "x", gradient->sum }, { "out", name } };
+    const gx_field_text fields[] = { { "x", gradient->sum },
+                                     { "out", name },
+                                     { "factor", "1" } };
+    const bool scalar = value->rank == 0;
 
-    gx_builder_node(builder, "epilogue",
+    gx_builder_node(builder, scalar ? "scale" : "epilogue",
                     gx_builder_name(builder, value->name, "grad.copy"), builder->walked,
-                    fields, 2);
+                    fields, scalar ? 3 : 2);
     gradient->sum = name;
 }
 

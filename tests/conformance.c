@@ -3,9 +3,12 @@
  * graph mode, must come within the rows' tolerance of it after one step and after three,
  * and graph mode must give the bits of eager mode.
  *
- *     conformance [cpu | gpu [N [I]]]    without a word: both; N: every Nth case, from
- * the Ith on (from 0) or, without I, a random one: for tools that slow the device down,
- * and for several processes that share the work
+ *     conformance [cpu | gpu [N [I]]] [counts]
+ *
+ * Without a word: both; N: every Nth case, from the Ith on (from 0) or, without I, a
+ * random one: for tools that slow the device down, and for several processes that share
+ * the work; counts: also how many cases and checks there were by row, precision, mode and
+ * alternative.
  *
  * Exits with 77 where the GPU part had no device, unless GX_REQUIRE_GPU is set. */
 #include <stdio.h>
@@ -13,6 +16,7 @@
 #include <string.h>
 
 #include "support_case.h"
+#include "support_counts.h"
 
 enum { MAX_ALTERNATIVES = 64, MAX_PRINTED = 200 };
 
@@ -20,7 +24,17 @@ static struct {
     int n_checks, n_failures, n_cases, n_forced, n_measured;
     uint64_t seed;
     long every, turn;
+    test_counts *counts; /* NULL: not asked for */
 } totals;
+
+/* Counts a case whose checks began after the first `before`. */
+static void count(const test_case *c, const char *mode, const char *alternative,
+                  int before)
+{
+    if (totals.counts)
+        test_counts_add(totals.counts, c->row, test_precisions[c->precision], mode,
+                        alternative, totals.n_checks - before);
+}
 
 static void complain(const test_case *c, const char *where, const char *format, ...)
     GX_PRINTF(3, 4);
@@ -103,6 +117,7 @@ static gx_status run_cpu(const test_case *c, double *const numbers[TEST_MARKS],
 
 static void check_cpu(const test_case *c)
 {
+    const int before = totals.n_checks;
     double *numbers[TEST_MARKS];
     gx_error err = { 0 };
 
@@ -114,6 +129,7 @@ static void check_cpu(const test_case *c)
         compare_with_truth(c, "cpu", numbers);
     else
         complain(c, "cpu", "%s", err.message);
+    count(c, "cpu", "reference", before);
     test_case_free(numbers);
 }
 
@@ -137,7 +153,8 @@ static gx_status run_both(const test_case *c, test_program *p,
     return st;
 }
 
-static void check_program(const test_case *c, const char *where, test_program *p)
+static void check_program(const test_case *c, const char *where, const char *alternative,
+                          test_program *p)
 {
     double *eager[TEST_MARKS] = { NULL, NULL };
     double *graph[TEST_MARKS] = { NULL, NULL };
@@ -149,8 +166,12 @@ static void check_program(const test_case *c, const char *where, test_program *p
         if (st == GX_OK)
             st = run_both(c, p, eager, graph, &err);
         if (st == GX_OK) {
+            const int at_eager = totals.n_checks;
             compare_with_truth(c, where, eager);
+            count(c, "eager", alternative, at_eager);
+            const int at_graph = totals.n_checks;
             compare_bits(c, where, eager, graph);
+            count(c, "graph", alternative, at_graph);
         }
         if (graph[0])
             test_case_free(graph);
@@ -165,15 +186,15 @@ static void check_program(const test_case *c, const char *where, test_program *p
  */
 static void check_options(const test_case *c, const gx_plan_options *options)
 {
+    const char *const alternative = options->force        ? options->force
+                                    : options->no_measure ? "first"
+                                                          : "measured";
     char where[96];
     gx_error err = { 0 };
     test_program p;
     const gx_status st = test_program_open(c, options, false, &p, &err);
 
-    snprintf(where, sizeof where, "%s, lanes %d, programmatic %s",
-             options->force        ? options->force
-             : options->no_measure ? "first"
-                                   : "measured",
+    snprintf(where, sizeof where, "%s, lanes %d, programmatic %s", alternative,
              options->lanes, options->programmatic == GX_ON ? "on" : "off");
     if (st != GX_OK) {
         complain(c, where, "%s", err.message);
@@ -186,7 +207,7 @@ static void check_options(const test_case *c, const gx_plan_options *options)
     if (!same) {
         totals.n_forced += options->force != NULL;
         totals.n_measured += !options->no_measure;
-        check_program(c, where, &p);
+        check_program(c, where, alternative, &p);
     }
     test_program_close(&p);
 }
@@ -285,6 +306,9 @@ static int gpu_status(bool has_gpu, const gx_error *err)
 
 int main(int argc, char **argv)
 {
+    const bool counted = argc > 1 && strcmp(argv[argc - 1], "counts") == 0;
+
+    argc -= counted;
     const bool cpu = argc < 2 || strcmp(argv[1], "cpu") == 0;
     const bool gpu = argc < 2 || strcmp(argv[1], "gpu") == 0;
     int n_devices = 0;
@@ -294,17 +318,24 @@ int main(int argc, char **argv)
     const long first = argc == 4 ? atol(argv[3]) : -1;
     if ((!cpu && !gpu) || argc > 4 || (argc >= 3 && cpu) || totals.every < 1 ||
         first >= totals.every) {
-        fprintf(stderr, "usage: conformance [cpu | gpu [N [I]]]\n");
+        fprintf(stderr, "usage: conformance [cpu | gpu [N [I]]] [counts]\n");
         return 2;
     }
     const bool has_gpu =
         gpu && gx_device_count(&n_devices, &err) == GX_OK && n_devices > 0;
 
+    if (counted && !(totals.counts = test_counts_create())) {
+        fprintf(stderr, "out of memory\n");
+        return 1;
+    }
     totals.seed = test_seed();
     totals.turn = first >= 0 ? (totals.every - first) % totals.every
                              : (long)(totals.seed % (uint64_t)totals.every);
     for (size_t i = 0; (cpu || has_gpu) && i < gx_op_count(); i++)
         check_row(gx_op_at(i), cpu, has_gpu);
+    if (counted)
+        test_counts_print(totals.counts, stdout);
+    test_counts_free(totals.counts);
     printf("conformance: %d checks, %d alternatives forced, %d plans measured, %d cases, "
            "%d failures\n",
            totals.n_checks, totals.n_forced, totals.n_measured, totals.n_cases,

@@ -368,7 +368,7 @@ gx_status test_case_open(test_case *c, const gx_op *op, size_t index, const char
     char *text = with_precision(sample, test_precisions[precision]);
     gx_status st;
 
-    *c = (test_case){ .precision = precision, .seed = seed };
+    *c = (test_case){ .row = op->name, .precision = precision, .seed = seed };
     snprintf(c->name, sizeof c->name, "%s[%zu] %s", op->name, index,
              test_precisions[precision]);
     if (!text)

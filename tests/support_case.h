@@ -13,6 +13,7 @@ extern const int64_t test_marks[TEST_MARKS];
 
 typedef struct test_case {
     char name[96]; /* "gemm[3] tf32" */
+    const char *row;
     gx_precision precision;
     gx_graph *graph;
     uint64_t seed;

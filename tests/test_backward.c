@@ -440,6 +440,19 @@ static void a_parameter_that_is_only_added_has_a_gradient_by_name(void **state)
                     2);
 }
 
+static void a_scalar_that_is_only_added_has_a_gradient_by_name(void **state)
+{
+    (void)state;
+    check_gradients(HEAD "inputs:\n  g: {shape: [], init: normal}\n"
+                         "params:\n  p: {shape: [], init: normal}\n"
+                         "  q: {shape: [], init: normal}\n"
+                         "ops:\n  - {op: add, name: y, a: p, b: q}\n"
+                         "  - {op: mul, name: z, a: y, b: g}\n"
+                         "  - {op: mul, name: s, a: z, b: z}\n"
+                         "  - {op: sum, name: loss, x: s}\nbackward: loss\n",
+                    2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +467,7 @@ int main(void)
         cmocka_unit_test(a_hand_written_backward_pass_equals_the_derived_one),
         cmocka_unit_test(gemm_bwd_equals_the_derivative_of_gemm),
         cmocka_unit_test(a_parameter_that_is_only_added_has_a_gradient_by_name),
+        cmocka_unit_test(a_scalar_that_is_only_added_has_a_gradient_by_name),
     };
 
     return cmocka_run_group_tests_name("backward", tests, NULL, NULL);

@@ -80,12 +80,17 @@ int gx_cmd_run(const gx_args *args)
     gx_mode mode;
     int device;
     int exit_status = GX_EXIT_OK;
-    gx_status st = gx_device_choose(args, false, &device, &mode, &err);
+    gx_status st;
 
+    if (args->exact && args->target != GX_TARGET_CPU)
+        return gx_say_usage(args, "--exact: only the CPU keeps doubles, so --device cpu "
+                                  "is expected beside it");
+    st = gx_device_choose(args, false, &device, &mode, &err);
     if (st == GX_OK)
-        st = gx_session_load(&run.session, args,
-                             &(gx_session_needs){ .data_programs = !args->blocks },
-                             device, mode, &err);
+        st = gx_session_load(
+            &run.session, args,
+            &(gx_session_needs){ .data_programs = !args->blocks, .exact = args->exact },
+            device, mode, &err);
     if (st == GX_OK)
         st = check_outs(&run.session, &err);
     if (st == GX_OK)

@@ -15,7 +15,8 @@ static gx_status write_output(gx_run *run, const gx_value_info *value, const cha
     gx_tensor tensor;
     gx_status st;
 
-    GX_TRY(gx_host_tensor_read(run->history.last, value, GX_N_DTYPES, &tensor, err));
+    GX_TRY(gx_host_tensor_read(run->history.last, value,
+                               gx_session_dtype(&run->session, value), &tensor, err));
     st = gx_npy_write(path, &tensor, err);
     free(tensor.data);
     return st;

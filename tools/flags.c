@@ -27,6 +27,8 @@ static const gx_flag flags[] = {
       "launch op by op on the GPU" },
     { "--device", NULL, "auto|cpu|gpu", GX_FLAG_CHOICE, AT(target), 0, 0, targets, MODEL,
       "where to run; auto: a GPU where there is one" },
+    { "--exact", NULL, NULL, SWITCH(exact), NO_RANGE, GX_CMD_RUN,
+      "on the CPU: keep every tensor in double, and write f8; with --device cpu" },
     { "--gpu", NULL, "N", GX_FLAG_NUMBER, AT(gpu), 0, 1023, NULL, MODEL | GX_CMD_DOCTOR,
       "which GPU, from 0" },
     { "--set", NULL, "DIM=EXPR", GX_FLAG_PAIR, AT(sets), NO_RANGE, MODEL,

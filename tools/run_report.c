@@ -52,9 +52,10 @@ static gx_status print_output(gx_run *run, const gx_value_info *value, FILE *out
 {
     gx_tensor tensor;
 
-    GX_TRY(gx_host_tensor_read(run->history.last, value, GX_N_DTYPES, &tensor, err));
+    GX_TRY(gx_host_tensor_read(run->history.last, value,
+                               gx_session_dtype(&run->session, value), &tensor, err));
     const gx_tensor_summary summary = gx_host_tensor_summary(&tensor);
-    fprintf(out, "  %s %s %s", value->name, gx_dtype_name(value->dtype),
+    fprintf(out, "  %s %s %s", value->name, gx_dtype_name(tensor.dtype),
             gx_words_shape(value->rank, value->dim).text);
     if (gx_count(&tensor) == 1)
         fprintf(out, "  %s\n", gx_words_real(gx_host_tensor_at(&tensor, 0)).text);
@@ -121,7 +122,8 @@ gx_status gx_run_print(gx_run *run, FILE *out, gx_error *err)
     else
         fprintf(out, ", %s on %s", gx_mode_name(session->mode),
                 gx_session_place(session).text);
-    fprintf(out, ", %s, seed %s\n", gx_graph_precision(graph),
+    fprintf(out, ", %s%s, seed %s\n", gx_graph_precision(graph),
+            session->needs.exact ? " kept in double" : "",
             gx_words_seed(session->args->seed).text);
     print_history(run, out);
     fprintf(out, "  time        %s for the steps",
@@ -209,11 +211,13 @@ static gx_status put_outputs(gx_json *json, gx_run *run, gx_error *err)
 
         if (value.kind != GX_VALUE_TEMP || !value.is_output)
             continue;
-        GX_TRY(gx_host_tensor_read(run->history.last, &value, GX_N_DTYPES, &tensor, err));
+        GX_TRY(gx_host_tensor_read(run->history.last, &value,
+                                   gx_session_dtype(&run->session, &value), &tensor,
+                                   err));
         const gx_tensor_summary summary = gx_host_tensor_summary(&tensor);
         gx_json_object(json, NULL);
         gx_json_text(json, "name", value.name);
-        gx_json_text(json, "dtype", gx_dtype_name(value.dtype));
+        gx_json_text(json, "dtype", gx_dtype_name(tensor.dtype));
         gx_json_shape(json, "shape", value.rank, value.dim);
         gx_json_real(json, "mean", summary.mean);
         gx_json_real(json, "least", summary.least);
@@ -265,6 +269,7 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
     gx_json_text(json, "mode", gx_mode_name(session->mode));
     gx_json_text(json, "device", gx_session_place(session).text);
     gx_json_text(json, "precision", gx_graph_precision(graph));
+    gx_json_bool(json, "exact", session->needs.exact);
     gx_json_text(json, "plan", gx_plan_mark(session->plan[run->program]).text);
     gx_json_text(json, "seed", gx_words_seed(session->args->seed).text);
     gx_json_integer(json, "steps", history->steps);

@@ -28,7 +28,7 @@ bool gx_is_saved(const gx_value_info *value)
 gx_status gx_saved_write_tensor(gx_session *session, const gx_value_info *value,
                                 const char *path, gx_error *err)
 {
-    gx_tensor tensor = { .dtype = value->dtype, .rank = value->rank };
+    gx_tensor tensor = { .dtype = gx_session_dtype(session, value), .rank = value->rank };
     gx_status st;
 
     memcpy(tensor.dim, value->dim, sizeof tensor.dim);

@@ -468,6 +468,11 @@ void gx_session_close(gx_session *session)
 
 /* --- what is said of it --- */
 
+gx_dtype gx_session_dtype(const gx_session *session, const gx_value_info *value)
+{
+    return session->needs.exact && value->dtype != GX_I32 ? GX_F64 : value->dtype;
+}
+
 bool gx_graph_trains(const gx_graph *graph)
 {
     for (size_t i = 0; i < gx_graph_node_count(graph); i++)

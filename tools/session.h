@@ -83,6 +83,9 @@ const char *gx_program_ending(gx_program program);
  */
 bool gx_is_left_out(const gx_graph *graph, size_t i);
 
+/* The type that a value is held in: its own, or double in exact programs. */
+gx_dtype gx_session_dtype(const gx_session *session, const gx_value_info *value);
+
 /* True when a step changes parameters or state of the model's own. */
 bool gx_graph_trains(const gx_graph *graph);
 /* "cpu", "eager", "graph". */

@@ -1,0 +1,131 @@
+/* Gradients that are added, sums that are wide and operands of f32 that stay f32, to the
+ * bit, by every alternative on a GPU. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops.h"
+#include "support.h"
+#include "support_gpu.h"
+#include "support_numerics.h"
+
+enum { MAX_NAMES = 64 };
+
+/* The names that alternatives go by, each once; ends with NULL. */
+static void list_names(const char *names[MAX_NAMES + 1])
+{
+    const gx_alternative *at;
+    size_t n = 0;
+
+    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
+        bool known = false;
+
+        for (size_t k = 0; k < n; k++)
+            known |= strcmp(names[k], at->name) == 0;
+        if (!known) {
+            assert_true(n < MAX_NAMES);
+            names[n++] = at->name;
+        }
+    }
+    names[n] = NULL;
+}
+
+static int mistakes_in_both(const numerics_model *model, const char *precision,
+                            const gx_plan_options *options, gx_plan_info *info)
+{
+    const int eager =
+        numerics_mistakes(model, precision, options, GX_MODE_EAGER, false, info);
+    const int graph =
+        numerics_mistakes(model, precision, options, GX_MODE_GRAPH, false, info);
+
+    return (eager != 0) + (graph != 0);
+}
+
+/* As planned, with every op by itself, and with each alternative wherever it applies;
+ * `needed`: names that have to have applied somewhere. */
+static void check(const char *name, const char *const *needed)
+{
+    const numerics_model *const model = numerics_find(name);
+    const char *names[MAX_NAMES + 1];
+    int wrong = 0;
+
+    assert_non_null(model);
+    list_names(names);
+    for (const char *const *precision = model->precisions; *precision; precision++) {
+        gx_plan_options options = { .cache_folder = "",
+                                    .lanes = 1,
+                                    .programmatic = GX_OFF };
+        gx_plan_info info;
+
+        wrong += mistakes_in_both(model, *precision, &options, &info);
+        options.no_measure = true;
+        options.unfused = true;
+        wrong += mistakes_in_both(model, *precision, &options, &info);
+        options.unfused = false;
+        for (size_t i = 0; names[i]; i++) {
+            options.force = names[i];
+            wrong += mistakes_in_both(model, *precision, &options, &info);
+            for (const char *const *need = needed; *need; need++) {
+                if (strcmp(*need, names[i]) == 0 && info.n_forced == 0) {
+                    print_error("%s in %s: nothing took %s\n", name, *precision, *need);
+                    wrong++;
+                }
+            }
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static const char *const products[] = { "lt", "tile", "lt_fused", "fused", NULL };
+
+static void gradients_of_what_is_read_again_are_added(void **state)
+{
+    (void)state;
+    check("shared", products);
+}
+
+static void sums_of_many_rows_of_bf16_are_wide(void **state)
+{
+    (void)state;
+    check("small_sums", products);
+    check("small_gradients", products);
+}
+
+static void operands_of_f32_are_not_rounded(void **state)
+{
+    (void)state;
+    check("wide", products);
+}
+
+/* Asked for tf32, our own kernels round: so the test above would see it. The library may
+ * keep f32 in a product as small. */
+static void tf32_would_show(void **state)
+{
+    static const char *const ours[] = { "tile", "fused" };
+    const numerics_model *const model = numerics_find("wide");
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+        const gx_plan_options options = { .cache_folder = "",
+                                          .lanes = 1,
+                                          .programmatic = GX_OFF,
+                                          .no_measure = true,
+                                          .force = ours[i] };
+        gx_plan_info info;
+
+        assert_true(
+            numerics_mistakes(model, "tf32", &options, GX_MODE_GRAPH, true, &info) > 0);
+    }
+}
+
+int main(void)
+{
+    gpu_start();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_of_what_is_read_again_are_added),
+        cmocka_unit_test(sums_of_many_rows_of_bf16_are_wide),
+        cmocka_unit_test(operands_of_f32_are_not_rounded),
+        cmocka_unit_test(tf32_would_show),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

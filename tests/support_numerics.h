@@ -1,0 +1,39 @@
+/* Models whose results are known exactly, and would be other numbers if a gradient were
+ * overwritten instead of added, a sum kept in a narrow type, or an operand of f32 rounded
+ * to tf32. No CMocka in it. */
+#ifndef GX_SUPPORT_NUMERICS_H
+#define GX_SUPPORT_NUMERICS_H
+
+#include <gexec/gexec.h>
+
+/* An element by row and column. */
+typedef double numerics_value(int64_t row, int64_t column);
+
+typedef struct numerics_tensor {
+    const char *name; /* NULL ends a list */
+    int rank;
+    int64_t rows, columns; /* rows alone where the rank is 1 */
+    numerics_value *value;
+} numerics_tensor;
+
+enum { NUMERICS_MAX = 10 };
+
+typedef struct numerics_model {
+    const char *name; /* NULL ends the list */
+    const char *text; /* "$P": the precision */
+    const char *precisions[4];
+    numerics_tensor inputs[NUMERICS_MAX];   /* what is written before the step */
+    numerics_tensor expected[NUMERICS_MAX]; /* what one step gives, to the bit */
+} numerics_model;
+
+extern const numerics_model numerics_models[];
+const numerics_model *numerics_find(const char *name);
+
+/* Runs one step and returns how many of the expected tensors have another number
+ * somewhere; the first such element of each is printed unless `quiet`. -1: the step could
+ * not be run, which is printed. `info` is the plan's. */
+int numerics_mistakes(const numerics_model *model, const char *precision,
+                      const gx_plan_options *options, gx_mode mode, bool quiet,
+                      gx_plan_info *info);
+
+#endif
