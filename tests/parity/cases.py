@@ -480,6 +480,28 @@ def accuracy(rng, entry):
         "labels", [rows], [rng.randrange(classes) for _ in range(rows)], "index")
 
 
+@row("topk", forward=1, gradient=0, why="a whole number of rows over their number")
+def topk(rng, entry):
+    rows, classes = rng.choice(SIZES), rng.choice(SIZES[1:])
+    k = rng.randint(1, classes)
+
+    def call(torch, x):
+        found = x["logits"].topk(k, dim=1).indices == x["labels"][:, None]
+        return {"out": found.any(1).to(x["logits"].dtype).mean()}
+
+    draw = Draw(call, k=k)
+    draw.outputs["out"] = "f32"
+    return draw.add("logits", [rows, classes], normal(rng, [rows, classes]), "input").add(
+        "labels", [rows], [rng.randrange(classes) for _ in range(rows)], "index")
+
+
+@row("perplexity", forward=8, gradient=0, why="an exponential of a number below 4")
+def perplexity(rng, entry):
+    draw = Draw(lambda torch, x: {"out": torch.exp(x["loss"])})
+    draw.outputs["out"] = "f32"
+    return draw.add("loss", [], [rng.uniform(0, 4)], "input")
+
+
 # --- what is left to others ---
 
 # Compared over 50 steps against torch.optim, by optimizers.py.
