@@ -1,0 +1,14 @@
+# An encoder in YAML alone learns its copy task, in each precision.
+. ./lib.sh
+
+examples=$root/graphs/examples
+cp "$examples"/copy_*.npy "$work"
+for precision in f32 tf32 bf16; do
+    sed "s/^precision: .*/precision: $precision/" "$examples/encoder_copy.yaml" >"$work/model.yaml"
+    run 0 run "$work/model.yaml" --device cpu -q
+    loss=$(awk '/held out +loss/ { print $4 }' "$work/out")
+    awk -v loss="$loss" 'BEGIN { exit !(loss > 0 && loss < 0.05) }' ||
+        fail "$precision: the held-out loss is '$loss'"
+done
+run 0 check "$examples/encoder_copy.yaml" --device cpu --set batch=4 -q
+finish
