@@ -1,6 +1,6 @@
-/* Profilers on the simulated CUDA and a CUPTI that does as it is told. A process has one
- * session, so that each scenario that opens one runs in a process of its own. */
+/* Profilers on the simulated CUDA and a CUPTI that does as it is told. */
 #include "fake_cuda_paths.h"
+#include "fake_cuda_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,173 +8,11 @@
 
 #if GX_HAVE_CUPTI
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cupti.h>
+#include <cuda_runtime_api.h>
 
-#include "fake_cuda_parts.h"
-#include "fake_cupti.h"
-#include "profile_library.h"
-#include "profile_ranges.h"
-
-enum { STREAM = 7, ALIAS = 1000000 };
-
-static fake_cupti_emit_fn *emit;
-static fake_cupti_node_fn *make_node;
-static fake_cupti_fill_fn *fill;
-static __typeof__(cuptiGetTimestamp) *timestamp;
-static uint32_t correlation;
-
-/* --- what the simulated CUDA tells the simulated CUPTI --- */
-
-static void find(void *library, const char *name, void *function)
-{
-    void *const symbol = dlsym(library, name);
-
-    assert_non_null(symbol);
-    memcpy(function, &symbol, sizeof symbol);
-}
-
-static uint64_t now(void)
-{
-    uint64_t time = 0;
-
-    (void)timestamp(&time);
-    return time;
-}
-
-static void emit_call(CUpti_ActivityKind kind, uint32_t id, uint64_t start, uint64_t end,
-                      uint32_t number)
-{
-    const gx_cupti_call call = { .kind = kind,
-                                 .cbid = id,
-                                 .start = start,
-                                 .end = end,
-                                 .processId = (uint32_t)getpid(),
-                                 .threadId = (uint32_t)gx_thread_id(),
-                                 .correlationId = number };
-
-    emit(&call, sizeof call);
-}
-
-static gx_cupti_kernel kernel_at(uint64_t start, uint64_t end, uint32_t number,
-                                 uint64_t node)
-{
-    gx_cupti_kernel kernel;
-
-    memset(&kernel, 0, sizeof kernel);
-    kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    kernel.start = start;
-    kernel.end = end;
-    kernel.streamId = STREAM;
-    kernel.correlationId = number;
-    kernel.graphNodeId = node;
-    kernel.name = "_ZN5names6kernelILi4EEEvPKf";
-    kernel.gridX = 2;
-    kernel.gridY = 3;
-    kernel.gridZ = 1;
-    kernel.blockX = 128;
-    kernel.blockY = 1;
-    kernel.blockZ = 1;
-    kernel.registersPerThread = 32;
-    kernel.staticSharedMemory = 100;
-    kernel.dynamicSharedMemory = 1000;
-    return kernel;
-}
-
-static void emit_work(const fake_node *what, uint32_t number, uint64_t node)
-{
-    const uint64_t start = now();
-    const uint64_t end = now();
-
-    if (what->type == cudaGraphNodeTypeMemset) {
-        const gx_cupti_fill filled = { .kind = CUPTI_ACTIVITY_KIND_MEMSET,
-                                       .bytes = 64,
-                                       .start = start,
-                                       .end = end,
-                                       .streamId = STREAM,
-                                       .correlationId = number,
-                                       .graphNodeId = node };
-
-        emit(&filled, sizeof filled);
-    } else if (what->type == cudaGraphNodeTypeMemcpy) {
-        const gx_cupti_copy copied = { .kind = CUPTI_ACTIVITY_KIND_MEMCPY,
-                                       .copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOD,
-                                       .bytes = 32,
-                                       .start = start,
-                                       .end = end,
-                                       .streamId = STREAM,
-                                       .correlationId = number,
-                                       .graphNodeId = node };
-
-        emit(&copied, sizeof copied);
-    } else {
-        const gx_cupti_kernel kernel = kernel_at(start, end, number, node);
-
-        emit(&kernel, sizeof kernel);
-    }
-}
-
-/* A call of the runtime that is served by one of the driver, whose number the work has.
- */
-static void watch_work(const fake_node *what, const fake_node *node)
-{
-    const uint32_t id = what->type == cudaGraphNodeTypeMemset   ? FAKE_CUPTI_FILL
-                        : what->type == cudaGraphNodeTypeMemcpy ? FAKE_CUPTI_COPY
-                                                                : FAKE_CUPTI_KERNEL;
-    const uint32_t number = ++correlation;
-    const uint64_t start = now();
-    const uint64_t inner = now();
-
-    if (node)
-        make_node(node, NULL);
-    else
-        emit_work(what, number + ALIAS, 0);
-    emit_call(CUPTI_ACTIVITY_KIND_DRIVER, id, inner, now(), number + ALIAS);
-    emit_call(CUPTI_ACTIVITY_KIND_RUNTIME, id, start, now(), number);
-}
-
-/* The driver tells of a clone twice. */
-static void watch_clone(const fake_node *node, const fake_node *original)
-{
-    make_node(node, NULL);
-    make_node(node, original);
-}
-
-static void watch_replay(const fake_node *nodes, size_t n_nodes)
-{
-    const uint32_t number = ++correlation;
-    const uint64_t start = now();
-    const uint64_t inner = now();
-
-    for (size_t i = 0; i < n_nodes; i++)
-        emit_work(&nodes[i], number, (uint64_t)(uintptr_t)&nodes[i]);
-    emit_call(CUPTI_ACTIVITY_KIND_DRIVER, FAKE_CUPTI_GRAPH, inner, now(), number);
-    emit_call(CUPTI_ACTIVITY_KIND_RUNTIME, FAKE_CUPTI_GRAPH, start, now(), number);
-}
-
-static void use_fake(const char *script)
-{
-    static const fake_watcher watcher = { .work = watch_work,
-                                          .cloned = watch_clone,
-                                          .replayed = watch_replay };
-    const char *path = getenv("GX_FAKE_CUPTI");
-
-    assert_non_null(path);
-    assert_int_equal(setenv("GEXEC_CUPTI", path, 1), 0);
-    assert_int_equal(setenv("FAKE_CUPTI", script, 1), 0);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    assert_non_null(library);
-    find(library, "fake_cupti_emit", &emit);
-    find(library, "fake_cupti_node", &make_node);
-    find(library, "fake_cupti_fill", &fill);
-    find(library, "cuptiGetTimestamp", &timestamp);
-    fake_watch(&watcher);
-}
+#include "support_alone.h"
 
 /* --- a traced program --- */
 
@@ -192,7 +30,7 @@ static void open_traced(const char *script)
 {
     gx_error err;
 
-    use_fake(script);
+    trace_use(script);
     assert_ok(gx_profiler_open(NULL, &run.profiler, &err), &err);
     path_open(&run.program, 2);
     path_make_exec(&run.program);
@@ -305,7 +143,7 @@ static void eager_work_belongs_to_its_units(void **state)
         assert_int_equal(call->n_activities, 1);
         assert_true(activities[i].start >= call->start);
         assert_int_equal(activities[i].node, GX_TRACE_NONE);
-        assert_int_equal(activities[i].stream, STREAM);
+        assert_int_equal(activities[i].stream, TRACE_STREAM);
     }
     check_groups(activities, n, STEPS);
     assert_int_equal(count_ranges("step"), STEPS + 1); /* and the captured one */
@@ -388,7 +226,8 @@ static void a_kernel_keeps_what_its_record_says(void **state)
 static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
 {
     const CUpti_ActivityName unread = { .kind = CUPTI_ACTIVITY_KIND_NAME };
-    const gx_cupti_kernel pair[2] = { kernel_at(1, 2, 1, 0), kernel_at(1, 2, 1, 0) };
+    const gx_cupti_kernel pair[2] = { trace_kernel(1, 2, 1, 0),
+                                      trace_kernel(1, 2, 1, 0) };
     size_t n;
     gx_error err;
 
@@ -396,10 +235,10 @@ static void only_windows_are_kept_and_an_empty_one_harms_none(void **state)
     open_traced("");
     assert_ok(gx_exec_capture(run.program.exec, &err), &err);
     run_steps(GX_MODE_GRAPH, 3);
-    fill(pair, sizeof pair - 8, 1); /* it would be counted as cut short */
+    trace_fill(pair, sizeof pair - 8, 1); /* it would be counted as cut short */
     record_steps(GX_MODE_GRAPH, 0);
     run_steps(GX_MODE_GRAPH, 4);
-    fill(&unread, sizeof unread, 3);
+    trace_fill(&unread, sizeof unread, 3);
     record_steps(GX_MODE_GRAPH, 10);
     run_steps(GX_MODE_GRAPH, 5);
     record_steps(GX_MODE_GRAPH, 2);
@@ -452,21 +291,22 @@ static void what_is_wrong_with_records_is_counted(void **state)
     open_traced("careless dropped=7");
     assert_ok(gx_profiler_start(run.profiler, &err), &err);
     run_steps(GX_MODE_EAGER, 1);
-    const uint64_t launch = now();
-    const gx_cupti_kernel early = kernel_at(launch - 1000, now(), 5000000, 0);
-    emit(&early, sizeof early);
-    const gx_cupti_kernel very_early = kernel_at(1, 2, 5000000, 0);
-    emit(&very_early, sizeof very_early);
-    const gx_cupti_kernel untimed = kernel_at(0, 0, 5000000, 0);
-    emit(&untimed, sizeof untimed);
-    const gx_cupti_kernel backwards = kernel_at(launch + 8, launch + 3, 5000000, 0);
-    emit(&backwards, sizeof backwards);
-    const gx_cupti_kernel endless = kernel_at(launch, UINT64_MAX, 5000000, 0);
-    emit(&endless, sizeof endless);
-    emit_call(CUPTI_ACTIVITY_KIND_RUNTIME, FAKE_CUPTI_KERNEL, launch, now(), 5000000);
+    const uint64_t launch = trace_now();
+    const gx_cupti_kernel early = trace_kernel(launch - 1000, trace_now(), 5000000, 0);
+    trace_emit(&early, sizeof early);
+    const gx_cupti_kernel very_early = trace_kernel(1, 2, 5000000, 0);
+    trace_emit(&very_early, sizeof very_early);
+    const gx_cupti_kernel untimed = trace_kernel(0, 0, 5000000, 0);
+    trace_emit(&untimed, sizeof untimed);
+    const gx_cupti_kernel backwards = trace_kernel(launch + 8, launch + 3, 5000000, 0);
+    trace_emit(&backwards, sizeof backwards);
+    const gx_cupti_kernel endless = trace_kernel(launch, UINT64_MAX, 5000000, 0);
+    trace_emit(&endless, sizeof endless);
+    trace_call(CUPTI_ACTIVITY_KIND_RUNTIME, FAKE_CUPTI_KERNEL, launch, trace_now(),
+               5000000);
     const CUpti_ActivityName strange = { .kind = CUPTI_ACTIVITY_KIND_NAME };
-    fill(&strange, sizeof strange, 3);
-    fill(&early, sizeof early / 2, 1);
+    trace_fill(&strange, sizeof strange, 3);
+    trace_fill(&early, sizeof early / 2, 1);
     assert_ok(gx_profiler_stop(run.profiler, &err), &err);
     take_trace();
     (void)gx_trace_activities(run.trace, &n);
@@ -489,8 +329,8 @@ static void a_buffer_cut_short_is_counted(void **state)
     open_traced("");
     assert_ok(gx_profiler_start(run.profiler, &err), &err);
     run_steps(GX_MODE_EAGER, 1);
-    const gx_cupti_kernel half = kernel_at(now(), now(), 1, 0);
-    fill(&half, sizeof half / 2, 1);
+    const gx_cupti_kernel half = trace_kernel(trace_now(), trace_now(), 1, 0);
+    trace_fill(&half, sizeof half / 2, 1);
     assert_ok(gx_profiler_stop(run.profiler, &err), &err);
     take_trace();
     assert_int_equal(run.losses.corrupt, 1);
@@ -502,7 +342,7 @@ enum { THREADS = 4, BUFFERS = 50, RECORDS = 20 };
 static void *hand_over(void *user)
 {
     for (int i = 0; i < BUFFERS; i++)
-        fill(user, sizeof(gx_cupti_kernel), RECORDS);
+        trace_fill(user, sizeof(gx_cupti_kernel), RECORDS);
     return NULL;
 }
 
@@ -513,10 +353,10 @@ static void threads_hand_over_buffers_at_once(void **state)
     gx_error err;
 
     (void)state;
-    use_fake("");
+    trace_use("");
     assert_ok(gx_profiler_open(NULL, &run.profiler, &err), &err);
     assert_ok(gx_profiler_start(run.profiler, &err), &err);
-    gx_cupti_kernel kernel = kernel_at(now(), now(), 0, 0);
+    gx_cupti_kernel kernel = trace_kernel(trace_now(), trace_now(), 0, 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, hand_over, &kernel), 0);
     for (int i = 0; i < THREADS; i++)
@@ -637,106 +477,26 @@ static void a_failing_flush_is_told(void **state)
     close_traced();
 }
 
-/* --- opening, which may be tried again after it failed --- */
-
-static void fail_to_open(const char *script, int native, const char *text)
-{
-    gx_profiler *profiler = NULL;
-    gx_error err;
-
-    assert_int_equal(setenv("FAKE_CUPTI", script, 1), 0);
-    assert_fails(gx_profiler_open(NULL, &profiler, &err), GX_ERR_UNSUPPORTED, &err, text);
-    assert_null(profiler);
-    assert_int_equal(err.native, native);
-}
-
-static void what_keeps_cupti_from_starting_is_told(void **state)
-{
-    gx_profiler *profiler;
-    gx_error err;
-
-    (void)state;
-    use_fake("");
-    fail_to_open("enable=35", 35, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES");
-    fail_to_open("enable=35", 35, "Times by events (gexec compare) need no such right");
-    fail_to_open("register=35", 35, "cuptiActivityRegisterCallbacks");
-    fail_to_open("callback=35", 35, "cuptiEnableCallback");
-    fail_to_open("subscribe=39", 39, "run without nsys");
-#ifdef CUPTI_SUBSCRIBER_NAME_MAX_LEN
-    fail_to_open("subscribe=39 holder=Some-Tool", 39, "another tool, Some-Tool, holds");
-#endif
-    fail_to_open("subscribe=999", 999, "driver");
-    fail_to_open("version=18", 0, "API version 18, older than");
-    assert_int_equal(setenv("GEXEC_CUPTI", getenv("GX_FAKE_CUPTI_LACKING"), 1), 0);
-    fail_to_open("", 0, "lacks cuptiGetGraphNodeId");
-    assert_int_equal(setenv("GEXEC_CUPTI", "/nowhere/libcupti.so", 1), 0);
-    fail_to_open("", 0, "GEXEC_CUPTI names a file that cannot be loaded");
-    use_fake("");
-    assert_ok(gx_profiler_open(NULL, &profiler, &err), &err);
-    gx_profiler_free(profiler);
-}
-
-static void cupti_is_found_without_being_asked_for_records(void **state)
-{
-    char text[400];
-    gx_error err;
-
-    (void)state;
-    use_fake("subscribe=39");
-    assert_ok(gx_profiler_available(text, sizeof text, &err), &err);
-    assert_has(text, "fake_cupti");
-    assert_has(text, "API version");
-    assert_int_equal(setenv("GEXEC_CUPTI", "/nowhere/libcupti.so", 1), 0);
-    assert_fails(gx_profiler_available(text, sizeof text, &err), GX_ERR_UNSUPPORTED, &err,
-                 "/nowhere/libcupti.so");
-    assert_string_equal(text, "");
-}
-
-/* --- each in a process --- */
-
-static const struct CMUnitTest scenarios[] = {
-    cmocka_unit_test(what_keeps_cupti_from_starting_is_told),
-    cmocka_unit_test(cupti_is_found_without_being_asked_for_records),
-    cmocka_unit_test(eager_work_belongs_to_its_units),
-    cmocka_unit_test(replayed_nodes_belong_to_the_units_that_captured_them),
-    cmocka_unit_test(a_kernel_keeps_what_its_record_says),
-    cmocka_unit_test(only_windows_are_kept_and_an_empty_one_harms_none),
-    cmocka_unit_test(nothing_recorded_of_steps_that_ran_is_an_error),
-    cmocka_unit_test(no_steps_and_nothing_recorded_is_an_empty_trace),
-    cmocka_unit_test(what_is_wrong_with_records_is_counted),
-    cmocka_unit_test(a_buffer_cut_short_is_counted),
-    cmocka_unit_test(threads_hand_over_buffers_at_once),
-    cmocka_unit_test(calls_out_of_turn_are_errors),
-    cmocka_unit_test(a_program_may_be_freed_before_its_profiler),
-    cmocka_unit_test(a_profiler_may_be_freed_without_a_trace),
-    cmocka_unit_test(a_window_closes_whatever_fails),
-    cmocka_unit_test(a_failing_flush_is_told),
-};
-
-static int run_alone(size_t i)
-{
-    const struct CMUnitTest tests[] = { scenarios[i] };
-
-    return cmocka_run_group_tests_name(scenarios[i].name, tests, NULL, NULL);
-}
-
 int main(int argc, char **argv)
 {
-    int n_failed = 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(eager_work_belongs_to_its_units),
+        cmocka_unit_test(replayed_nodes_belong_to_the_units_that_captured_them),
+        cmocka_unit_test(a_kernel_keeps_what_its_record_says),
+        cmocka_unit_test(only_windows_are_kept_and_an_empty_one_harms_none),
+        cmocka_unit_test(nothing_recorded_of_steps_that_ran_is_an_error),
+        cmocka_unit_test(no_steps_and_nothing_recorded_is_an_empty_trace),
+        cmocka_unit_test(what_is_wrong_with_records_is_counted),
+        cmocka_unit_test(a_buffer_cut_short_is_counted),
+        cmocka_unit_test(threads_hand_over_buffers_at_once),
+        cmocka_unit_test(calls_out_of_turn_are_errors),
+        cmocka_unit_test(a_program_may_be_freed_before_its_profiler),
+        cmocka_unit_test(a_profiler_may_be_freed_without_a_trace),
+        cmocka_unit_test(a_window_closes_whatever_fails),
+        cmocka_unit_test(a_failing_flush_is_told),
+    };
 
-    if (argc == 2)
-        return run_alone((size_t)atoi(argv[1]));
-    for (size_t i = 0; i < ARRAY_SIZE(scenarios); i++) {
-        char command[600];
-
-        snprintf(command, sizeof command, "'%s' %zu", argv[0], i);
-        const int status = system(command);
-        if (status != 0) {
-            n_failed++;
-            fprintf(stderr, "%s failed (%d)\n", scenarios[i].name, status);
-        }
-    }
-    return n_failed;
+    return test_each_alone(argc, argv, tests, ARRAY_SIZE(tests));
 }
 
 #else

@@ -1,11 +1,11 @@
 /* Traces of a real card through the real CUPTI. A process has one session, which begins
  * before its first CUDA call, so that each scenario runs in a process of its own. */
+#include "support_alone.h"
 #include "support_gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include <cuda_runtime_api.h>
 
@@ -220,37 +220,15 @@ static void an_empty_window_harms_none(void **state)
     gpu_close(&program);
 }
 
-static const struct CMUnitTest scenarios[] = {
-    cmocka_unit_test(one_lane),
-    cmocka_unit_test(two_lanes),
-    cmocka_unit_test(programmatic_launches),
-    cmocka_unit_test(a_child_graph),
-    cmocka_unit_test(an_empty_window_harms_none),
-};
-
-static int run_alone(size_t i)
-{
-    const struct CMUnitTest tests[] = { scenarios[i] };
-
-    return cmocka_run_group_tests_name(scenarios[i].name, tests, NULL, NULL);
-}
-
 int main(int argc, char **argv)
 {
-    int n_failed = 0;
-    size_t n_skipped = 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_lane),
+        cmocka_unit_test(two_lanes),
+        cmocka_unit_test(programmatic_launches),
+        cmocka_unit_test(a_child_graph),
+        cmocka_unit_test(an_empty_window_harms_none),
+    };
 
-    if (argc == 2)
-        return run_alone((size_t)atoi(argv[1]));
-    for (size_t i = 0; i < ARRAY_SIZE(scenarios); i++) {
-        char command[600];
-
-        snprintf(command, sizeof command, "'%s' %zu", argv[0], i);
-        const int status = system(command);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_SKIPPED)
-            n_skipped++;
-        else if (status != 0)
-            n_failed++;
-    }
-    return n_failed ? n_failed : n_skipped == ARRAY_SIZE(scenarios) ? TEST_SKIPPED : 0;
+    return test_each_alone(argc, argv, tests, ARRAY_SIZE(tests));
 }
