@@ -130,7 +130,7 @@ static void note_figures(trainer *t, const char *title, const gx_evaluation *fig
 static gx_status end_epoch(trainer *t, gx_error *err)
 {
     gx_history *const history = t->history;
-    gx_evaluation *mean;
+    gx_evaluation *mean = NULL;
 
     if (!t->partial && t->epoch.rows > 0 && history->n_columns > 0) {
         GX_TRY(append(&history->means, &history->n_means, t, t->epoch.rows, &mean, err));
@@ -215,7 +215,7 @@ static gx_status evaluate(trainer *t, gx_error *err)
     const int64_t n_held = t->data.n_held;
     const double start = gx_clock();
     sums all = { .rows = 0 };
-    gx_evaluation *evaluation;
+    gx_evaluation *evaluation = NULL;
 
     if (history->n_held_columns == 0)
         return GX_OK;
