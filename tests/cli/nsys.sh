@@ -128,6 +128,16 @@ out '^<!doctype html>$'
 run 2 nsys "$eager" --html - --json -
 err 'takes one result'
 run 2 nsys "$eager" --html "$work/no/folder/page.html"
+for flag in html json csv chrome; do # not over what is read, by whatever name
+    ln -sf "$eager" "$work/other_name"
+    run 2 nsys "$graph" "$eager" "--$flag" "$work/other_name"
+    out_is_empty
+    err "^gexec nsys: --$flag .*other_name would replace a file that the command reads\$"
+done
+cp "$work/costs" "$work/costs.kept"
+run 2 nsys "$eager" --costs "$work/costs" --json "$work/./costs"
+err 'would replace a file that the command reads'
+same "$work/costs" "$work/costs.kept"
 mkdir "$work/taken"
 run 2 nsys "$eager" --chrome "$work/taken"
 [ ! -e "$work/taken.part" ] || fail "$last: left a temporary file"

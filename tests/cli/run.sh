@@ -81,6 +81,21 @@ run 2 run "$examples/inference.yaml" --device cpu --out y="$work/a.npy" --out w1
 err '^gexec run: --out y=.*a.npy and --out w1=.*a.npy are one file$'
 run 2 run "$examples/inference.yaml" --device cpu --out y="$work/a.npy" --json "$work/./a.npy"
 err 'are one file$'
+for flag in --json --loss-out; do
+    cp "$examples/inference.yaml" "$work/model.yaml"
+    run 2 run "$work/model.yaml" --device cpu "$flag" "$work/model.yaml"
+    err "^gexec run: $flag .*model.yaml would replace a file that the command reads\$"
+    same "$work/model.yaml" "$examples/inference.yaml"
+done
+run 2 run "$examples/inference.yaml" --device cpu --plan "$work/p" --json "$work/p"
+err 'would replace a file that the command reads'
+run 0 run "$examples/inference.yaml" --device cpu -q --out w1="$work/w1.npy"
+run 2 run "$examples/inference.yaml" --device cpu --in w1="$work/w1.npy" --json "$work/w1.npy"
+err 'would replace a file that the command reads'
+run 0 run "$examples/inference.yaml" --device cpu -q --in w1="$work/w1.npy" --out w1="$work/w1.npy"
+run 0 ops relu --json "$work/relu"
+(cd "$work" && "$gexec" ops relu --json relu >"$work/out" 2>"$work/err") ||
+    fail 'the name of an op is taken for a file'
 
 # What fails only then: status 4, everything else is delivered, and nothing is left of it.
 mkdir "$work/empty" "$work/late"
