@@ -63,6 +63,17 @@ run 0 run "$examples/inference.yaml" --device cpu -q --lanes 2
 run 0 run "$examples/inference.yaml" --device cpu --lanes 2
 err 'change nothing on the CPU'
 
+cat >"$work/nan.yaml" <<'EOF2'
+gexec: 1
+inputs: {x: {shape: [], init: {constant: 1.0e38}}}
+ops:
+  - {op: scale, name: inf, x: x, factor: 1.0e10}
+  - {op: sub, name: none, a: inf, b: inf}
+outputs: [none]
+EOF2
+run 0 run "$work/nan.yaml" --device cpu -q
+out '^  none f32 \[\]  nan$'
+
 # What cannot be written is found before the first step: status 2, and nothing is done.
 for arguments in "--json $work/nowhere/f" "--loss-out $work/nowhere/f" \
     "--out w1=$work/nowhere/f" "--out $work/nowhere/f"; do
