@@ -246,8 +246,11 @@ static bool may_derive(gx_builder *builder, int32_t id)
     return false;
 }
 
+/* Stops at the first mistake: what leads to it would only lack its gradient. */
 static void walk(gx_builder *builder)
 {
+    const size_t before = gx_diagnostics_count(builder->list);
+
     for (size_t k = builder->n_order; k-- > 0;) {
         const int32_t id = builder->order[k];
         const gx_node *node = &builder->graph->nodes[id];
@@ -258,6 +261,8 @@ static void walk(gx_builder *builder)
         if (!may_derive(builder, id))
             return;
         node->op->grad(builder, id);
+        if (gx_diagnostics_count(builder->list) > before)
+            return;
     }
 }
 

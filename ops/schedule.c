@@ -43,6 +43,20 @@ static bool expect_whole(gx_diagnostics *list, const gx_node *node, const char *
     return false;
 }
 
+/* The warm-up is a part of the steps, and something is left behind it. */
+static void expect_steps(gx_diagnostics *list, const gx_node *node, int64_t steps,
+                         int64_t warmup)
+{
+    if (warmup == 0 || steps > INT32_MAX)
+        expect_whole(list, node, "steps", steps, 1);
+    else if (steps <= warmup)
+        gx_misfit(
+            list, node, "steps",
+            "steps is %lld, expected more than warmup, which is %lld and is counted "
+            "in steps",
+            (long long)steps, (long long)warmup);
+}
+
 static bool expect_factor(gx_diagnostics *list, const gx_node *node, const char *key,
                           double value)
 {
@@ -67,7 +81,7 @@ static void infer(const gx_graph *graph, const gx_node *node, gx_value **value,
         gx_expect_like(list, node, "step", value[GX_SCHEDULE_STEP], 1, one);
     if (expect_whole(list, node, "warmup", warmup, 0) &&
         (kind == GX_SCHEDULE_COSINE || kind == GX_SCHEDULE_LINEAR))
-        expect_whole(list, node, "steps", attr[GX_SCHEDULE_STEPS].i, warmup + 1);
+        expect_steps(list, node, attr[GX_SCHEDULE_STEPS].i, warmup);
     expect_factor(list, node, "end", attr[GX_SCHEDULE_END].r);
     expect_whole(list, node, "every", attr[GX_SCHEDULE_EVERY].i, 1);
     expect_factor(list, node, "factor", attr[GX_SCHEDULE_FACTOR].r);

@@ -170,7 +170,7 @@ static void doctor_measures_keeps_and_shows(void **state)
     fake_begin();
     assert_int_equal(doctor(false, json, out), GX_EXIT_OK);
     assert_int_equal(fake_calls("cudaLaunchKernelExC"), 0);
-    assert_files_have(json, "\"bytes\": 65536", out, "\nhas    ceilings           0: ");
+    assert_files_have(json, "\"bytes\": 65536", out, "\nhas    ceilings            0: ");
     assert_files_have(json, "\"bytes\": 1073741824", out, "  1.00 GiB ");
     free(json);
     free(out);

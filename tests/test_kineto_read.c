@@ -162,6 +162,7 @@ static void a_gzip_that_was_cut_is_told(void **state)
 
     (void)state;
     assert_fails(gx_trace_file_read(path, &file, &err), GX_ERR_DATA, &err, "gzip");
+    assert_null(strstr(strstr(err.message, path) + 1, path)); /* named once */
     gx_trace_file_free(&file);
     free(path);
     free(bytes);
@@ -302,6 +303,8 @@ static void what_is_wrong_is_told(void **state)
         { "{\"traceEvents\": []} x", "no JSON", GX_ERR_DATA },
         { "{\"other\": []}", "no list traceEvents", GX_ERR_DATA },
         { "{\"traceEvents\": 3}", "no list traceEvents", GX_ERR_DATA },
+        { "[1, {\"name\": \"k\"}, [{\"ph\": \"X\"}]]", "no item of the list is an event",
+          GX_ERR_DATA },
         { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"dur\": 1}]",
           "('k', category kernel) has no time", GX_ERR_DATA },
         { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": \"soon\", \"dur\": 1}]",

@@ -129,6 +129,41 @@ static void times_and_gaps_are_those_of_the_trace(void **state)
     gx_trace_figures_free(figures);
 }
 
+/* A call, a kernel that is not counted, and one inside a range 'steps' that is. */
+static gx_trace_figures *make_late(gx_trace *trace, int64_t start)
+{
+    static const gx_trace_options options = { .within = "steps" };
+
+    add_call(trace, "cudaLaunchKernel", 100, 110, 1);
+    add_kernel(trace, 120, 130, 1);
+    add_range(trace, GX_TRACE_PUSH_POP, "steps", start - 50, start + 50, 10);
+    add_call(trace, "cudaLaunchKernel", start - 20, start - 10, 2);
+    add_kernel(trace, start, start + 30, 2);
+    return finish(trace, &options);
+}
+
+static void sides_are_laid_together_where_they_are_counted(void **state)
+{
+    gx_trace *const second = gx_trace_create();
+    gx_trace_figures *figures[2];
+    written back;
+
+    assert_non_null(second);
+    figures[0] = make_late(*state, 5000);
+    figures[1] = make_late(second, 900);
+    const gx_report report = { .title = "late",
+                               .side = { { "late", *state, figures[0] },
+                                         { "early", second, figures[1] } },
+                               .n_sides = 2 };
+    back = write_page(&report, "late.html");
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(json_integer(device_of(&back, i), "start"), 5000 - 100);
+    drop_written(&back);
+    for (size_t i = 0; i < 2; i++)
+        gx_trace_figures_free(figures[i]);
+    gx_trace_free(second);
+}
+
 static void a_page_asks_for_nothing_from_outside(void **state)
 {
     static const char *const words[] = { "src=",   "url(",     "@import", "fetch(",
@@ -293,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(names_come_back),
         TEST(times_and_gaps_are_those_of_the_trace),
+        TEST(sides_are_laid_together_where_they_are_counted),
         TEST(a_page_asks_for_nothing_from_outside),
         TEST(traces_alone_have_no_profile),
         TEST(a_trace_without_work_makes_a_page),

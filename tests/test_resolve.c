@@ -181,6 +181,24 @@ static void one_pass_finds_every_mistake_and_no_echo(void **state)
     free(mistakes);
 }
 
+/* What leads to an op without its derivative lacks a gradient, and that is no mistake of
+ * its own. */
+static void a_derivative_that_lacks_is_reported_alone(void **state)
+{
+    char text[2000];
+
+    (void)state;
+    snprintf(text, sizeof text, "%s%s", head,
+             FC "  - {op: bce_with_logits, name: loss, x: h, target: h}\n"
+                "backward: loss\noptimizer: {sgd: {lr: 0.1}}\n");
+    char *mistakes = test_walk_mistakes(text, GX_TRAIN);
+
+    assert_has(mistakes, "model.yaml:9:10: bce_with_logits has no gradient for its "
+                         "target");
+    assert_int_equal(count_lines(mistakes, "model.yaml:"), 1);
+    free(mistakes);
+}
+
 /* The graph that a text gives, evaluated or trained. */
 static gx_graph *load(const char *text, gx_kind kind, const gx_load_options *more)
 {
@@ -538,6 +556,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mistakes_are_named_with_their_place),
         cmocka_unit_test(one_pass_finds_every_mistake_and_no_echo),
+        cmocka_unit_test(a_derivative_that_lacks_is_reported_alone),
         cmocka_unit_test(the_log_has_loss_outputs_and_metrics),
         cmocka_unit_test(a_log_that_is_full_is_reported),
         cmocka_unit_test(a_loss_is_followed_by_its_derivative),

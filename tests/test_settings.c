@@ -36,7 +36,12 @@ static void mistakes_are_named_where_they_stand(void **state)
         { "sgd: {lr: 1}, schedule: {constant: {end: 1}}",
           "24:49: the schedule constant has no setting \"end\"" },
         { "sgd: {lr: 1}, schedule: {linear: {steps: 5, warmup: 5}}",
-          "24:54: schedule \"gexec.rate\": steps is 5, expected 6 to" },
+          "24:54: schedule \"gexec.rate\": steps is 5, expected more than warmup, which "
+          "is 5 "
+          "and is counted in steps" },
+        { "sgd: {lr: 1}, schedule: {linear: {steps: 0}}", "steps is 0, expected 1 to" },
+        { "sgd: {lr: 1}, schedule: {linear: {steps: 3000000000, warmup: 5}}",
+          "steps is 3000000000, expected 1 to 2147483647" },
         { "sgd: {lr: 1}, schedule: {step: {every: 0, factor: 1}}",
           "every is 0, expected 1" },
         { "sgd: {lr: 1}, schedule: {step: {every: 1, factor: -1}}",

@@ -232,10 +232,10 @@ static void print_findings(const findings *list, FILE *out)
     for (size_t i = 0; i < list->n; i++) {
         const finding *const item = &list->item[i];
 
-        fprintf(out, "%-6s %-18s %s\n", item->has ? "has" : "lacks", item->subject,
+        fprintf(out, "%-6s %-19s %s\n", item->has ? "has" : "lacks", item->subject,
                 item->text);
         if (item->todo)
-            fprintf(out, "%-25s to do: %s\n", "", item->todo);
+            fprintf(out, "%-26s to do: %s\n", "", item->todo);
     }
     for (size_t i = 0; i < list->n; i++)
         if (list->item[i].ceilings)

@@ -26,6 +26,14 @@ static gx_status read_one(const gx_args *args, const char *path, gx_nsys_report 
     return st;
 }
 
+/* A name that was asked for and is nowhere may be a slip. */
+static void remark_on_steps(const gx_args *args, const gx_nsys_report *report)
+{
+    if (args->step && report->figures->n_steps == 0)
+        gx_say(args, "%s: no range named '%s' is in what is counted, so that no step is",
+               report->file.path, args->step);
+}
+
 static void print_all(const gx_args *args, const gx_nsys_report *reports, size_t n)
 {
     if (n == 2) {
@@ -97,8 +105,10 @@ static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
     GX_TRY(gx_nsys_costs(args->costs, &start, err));
     for (size_t i = 0; i < n; i++)
         reports[i].predicted = start;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         GX_TRY(read_one(args, args->names[i], &reports[i], err));
+        remark_on_steps(args, &reports[i]);
+    }
     if (n_to_stdout(args) == 0)
         print_all(args, reports, n);
     if (args->json)

@@ -1,4 +1,5 @@
-/* Where results go: checked before the work, so that none is lost to a wrong path. */
+/* Where results go: checked before the work, so that none is lost to a wrong path and
+ * nothing that is read is lost to a result. */
 #include "destinations.h"
 
 #include <errno.h>
@@ -6,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "flags.h"
 
 typedef struct destination {
     char flag[256]; /* as it was given, for messages: "--out w1=" */
@@ -147,6 +150,36 @@ static size_t collect(const gx_args *args, destination *list)
     return n;
 }
 
+/* By whatever name: what `to` writes takes the place of `path`. */
+static bool replaces(const destination *to, const char *path)
+{
+    const destination from = { .path = path };
+    struct stat x, y;
+
+    if (!path || to->is_folder)
+        return false;
+    if (stat(to->path, &x) == 0 && stat(path, &y) == 0)
+        return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return are_one(to, &from);
+}
+
+/* A tensor may go back to the file that it came from; that is what was asked for. */
+static bool spares_sources(const gx_args *args, const destination *to)
+{
+    const bool names_files = !(args->command->bit & (GX_CMD_OPS | GX_CMD_INIT));
+    const bool is_tensor = strncmp(to->flag, "--out ", 6) == 0;
+    bool lost = replaces(to, args->costs) || replaces(to, args->plan);
+
+    for (size_t i = 0; i < args->n_names && names_files; i++)
+        lost = lost || replaces(to, args->names[i]);
+    for (size_t i = 0; i < args->inputs.n && !is_tensor; i++)
+        lost = lost || replaces(to, args->inputs.items[i].value);
+    if (lost)
+        gx_say_usage(args, "%s%s would replace a file that the command reads", to->flag,
+                     to->path);
+    return !lost;
+}
+
 bool gx_destinations_check(const gx_args *args)
 {
     destination *const list = calloc(args->outs.n + 6, sizeof *list);
@@ -159,7 +192,7 @@ bool gx_destinations_check(const gx_args *args)
     }
     n = collect(args, list);
     for (size_t i = 0; i < n && fits; i++) {
-        fits = check_one(args, &list[i]);
+        fits = check_one(args, &list[i]) && spares_sources(args, &list[i]);
         for (size_t j = 0; j < i && fits; j++)
             if (are_one(&list[j], &list[i])) {
                 gx_say_usage(args, "%s%s and %s%s are one file", list[j].flag,

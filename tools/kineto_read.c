@@ -254,8 +254,12 @@ static int on_map_end(void *context)
 {
     reader *const from = context;
     gx_status st = GX_OK;
+    const bool is_event = inside_events(from) && from->depth == event_depth(from);
 
-    if (inside_events(from) && from->depth == event_depth(from))
+    /* Any JSON may be a list; one of events has what each event has. */
+    if (is_event && from->event.phase[0])
+        from->has_events = true;
+    if (is_event)
         st = gx_kineto_event_take(&from->event, from->file,
                                   from->offset + yajl_get_bytes_consumed(from->json),
                                   from->err);
@@ -271,13 +275,11 @@ static int on_list(void *context)
 
     if (!deeper(from))
         return 0;
-    if (from->depth == 1) {
+    if (from->depth == 1)
         from->root = ROOT_LIST;
+    else if (from->depth == 2 && from->root == ROOT_OBJECT &&
+             from->key_at[1] == KEY_EVENTS)
         from->has_events = true;
-    } else if (from->depth == 2 && from->root == ROOT_OBJECT &&
-               from->key_at[1] == KEY_EVENTS) {
-        from->has_events = true;
-    }
     if (inside_args(from) && from->depth == event_depth(from) + 2)
         from->element = 0;
     return 1;
@@ -339,9 +341,11 @@ static gx_status finish(reader *from, gx_error *err)
     if (status != yajl_status_ok)
         return explain(from, status, err);
     if (!from->has_events)
-        return GX_FAIL(err, GX_ERR_DATA,
-                       "%s: JSON, but no Kineto trace: it has no list traceEvents",
-                       from->file->path);
+        return GX_FAIL(err, GX_ERR_DATA, "%s: JSON, but no Kineto trace: %s",
+                       from->file->path,
+                       from->root == ROOT_LIST
+                           ? "no item of the list is an event, which has a \"ph\""
+                           : "it has no list traceEvents");
     return gx_trace_file_finish(from->file, err);
 }
 
@@ -372,7 +376,12 @@ static gx_status source_read(source from, const char *path, void *bytes, size_t 
     int code;
 
     *n = got > 0 ? (size_t)got : 0;
-    const char *const text = gzerror(from, &code);
+    const char *text = gzerror(from, &code);
+    const size_t length = strlen(path);
+
+    /* zlib puts the path in front as well. */
+    if (strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0)
+        text += length + 2;
     if (got < 0 || (got == 0 && code != Z_OK && code != Z_STREAM_END))
         return GX_FAIL_NATIVE(err, GX_ERR_DATA, code, "%s: damaged or truncated gzip: %s",
                               path, text);

@@ -32,26 +32,26 @@ static gx_status take_number(const char *path, int line, const char *name,
 {
     char *end;
     const double number = strtod(value, &end);
+    size_t i = 0;
 
+    while (i < N(fields) && strcmp(fields[i].name, name) != 0)
+        i++;
+    if (i == N(fields))
+        return GX_FAIL(
+            err, GX_ERR_DATA,
+            "%s:%d: no cost is named '%s'; there are card, node_ns, "
+            "programmatic_ns, trace_ns, copy_ns, engine_ns, beside_ns, join_ns, step_ns, "
+            "each of the last six with an _error_ns, host_ns, build_node_ns and n_sm",
+            path, line, name);
     if (end == value || *end || !isfinite(number) || number < 0.0)
         return GX_FAIL(err, GX_ERR_DATA,
                        "%s:%d: '%s' is no value of %s: expected a number that is not "
                        "negative",
                        path, line, value, name);
-    for (size_t i = 0; i < N(fields); i++)
-        if (strcmp(fields[i].name, name) == 0) {
-            *(double *)((char *)costs + fields[i].at) = number;
-            return costs->n_sm > 0.0
-                       ? GX_OK
-                       : GX_FAIL(err, GX_ERR_DATA, "%s:%d: n_sm: expected at least 1",
-                                 path, line);
-        }
-    return GX_FAIL(
-        err, GX_ERR_DATA,
-        "%s:%d: no cost is named '%s'; there are card, node_ns, "
-        "programmatic_ns, trace_ns, copy_ns, engine_ns, beside_ns, join_ns, step_ns, "
-        "each of the last six with an _error_ns, host_ns, build_node_ns and n_sm",
-        path, line, name);
+    *(double *)((char *)costs + fields[i].at) = number;
+    return costs->n_sm > 0.0 ? GX_OK
+                             : GX_FAIL(err, GX_ERR_DATA,
+                                       "%s:%d: n_sm: expected at least 1", path, line);
 }
 
 /* One line, which is cut up. */

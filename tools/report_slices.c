@@ -31,16 +31,15 @@ static int64_t earliest(const gx_trace *trace)
     return first == INT64_MAX ? 0 : first;
 }
 
-/* From the earliest record to the first activity; -1 where there is no activity. */
-static int64_t lead_of(const gx_trace *trace, int64_t first)
+/* From the earliest record to the first activity that is counted; -1 where there is none.
+ * What a program does before the steps that count takes each side another time. */
+static int64_t lead_of(const gx_trace_figures *figures, int64_t first)
 {
-    size_t n;
-    const gx_trace_activity *const activities = gx_trace_activities(trace, &n);
     int64_t start = INT64_MAX;
 
-    for (size_t i = 0; i < n; i++)
-        start = least(start, activities[i].start);
-    return n ? start - first : -1;
+    for (size_t i = 0; i < figures->n_devices; i++)
+        start = least(start, figures->device[i].start);
+    return figures->n_devices ? start - first : -1;
 }
 
 int64_t gx_report_last(const gx_trace *trace)
@@ -80,7 +79,7 @@ static void set_origins(const gx_report *report, gx_report_window *window)
 
     for (size_t i = 0; i < report->n_sides; i++) {
         window->origin[i] = earliest(report->side[i].trace);
-        lead[i] = lead_of(report->side[i].trace, window->origin[i]);
+        lead[i] = lead_of(report->side[i].figures, window->origin[i]);
         longest = lead[i] > longest ? lead[i] : longest;
     }
     for (size_t i = 0; i < report->n_sides && longest < most_lead; i++)

@@ -8,8 +8,8 @@
 /* --- clock and window --- */
 
 /* Of each side: the time that the report shows as 0, so that the first activities of all
- * sides stand at one place and nothing lies before 0. What starts at `cut` after it or
- * later is left out. */
+ * sides that are counted stand at one place and nothing lies before 0. What starts at
+ * `cut` after it or later is left out. */
 typedef struct gx_report_window {
     int64_t origin[2];
     int64_t cut; /* INT64_MAX: everything is shown */

@@ -71,7 +71,8 @@ gx_words gx_words_real(double value)
 {
     gx_words words;
 
-    snprintf(words.text, sizeof words.text, "%.6g", value);
+    /* The sign of a NaN says nothing, and another processor gives another. */
+    snprintf(words.text, sizeof words.text, "%.6g", isnan(value) ? fabs(value) : value);
     return words;
 }
 

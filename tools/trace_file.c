@@ -112,10 +112,16 @@ static bool has_suffix(const char *path, const char *suffix)
 static gx_status peek(const char *path, unsigned char *head, size_t room, size_t *n,
                       gx_error *err)
 {
-    FILE *file = fopen(path, "rb");
     struct stat info;
+    FILE *file;
 
     *n = 0;
+    /* Before it is opened: a pipe without a writer would keep us there. */
+    if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode))
+        return GX_FAIL(err, GX_ERR_READ,
+                       "%s: a pipe; expected a file, since it is read more than once",
+                       path);
+    file = fopen(path, "rb");
     if (!file)
         return GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", path, strerror(errno));
     if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {

@@ -23,6 +23,8 @@ run 0 ops --markdown gemm
 
 run 0 doctor
 out '^has +gexec +[0-9]'
+[ "$(grep -E '^(has|lacks) ' "$work/out" | cut -c 27 | tr -d '\n ')" = '' ] ||
+    fail "$last: a subject reaches into what is said of it"
 run 0 doctor --json -
 json "$work/out"
 

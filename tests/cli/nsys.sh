@@ -50,6 +50,12 @@ run 2 nsys "$eager" --within forwards
 err "no range is named 'forwards'"
 run 0 nsys "$eager" --step-range forward
 out "^  steps +6 \\(ranges named 'forward'\\)$"
+err_is_empty
+run 0 nsys "$eager" "$graph" --step-range forwards
+err "eager.sqlite: no range named 'forwards' is in what is counted, so that no step is\$"
+err "graph.sqlite: no range named 'forwards'"
+run 0 nsys "$eager" --step-range forwards -q
+err_is_empty
 
 # What graphs would buy.
 run 0 nsys "$eager"
@@ -79,6 +85,9 @@ out 'the trace is of a NVIDIA H100'
 printf 'nodes 1\n' >"$work/costs"
 run 2 nsys "$eager" --costs "$work/costs"
 err "costs:1: no cost is named 'nodes'"
+printf 'words of another file\n' >"$work/costs"
+run 2 nsys "$eager" --costs "$work/costs"
+err "costs:1: no cost is named 'words'"
 run 2 nsys "$eager" --costs "$work/none"
 err 'No such file'
 
@@ -128,6 +137,16 @@ out '^<!doctype html>$'
 run 2 nsys "$eager" --html - --json -
 err 'takes one result'
 run 2 nsys "$eager" --html "$work/no/folder/page.html"
+for flag in html json csv chrome; do # not over what is read, by whatever name
+    ln -sf "$eager" "$work/other_name"
+    run 2 nsys "$graph" "$eager" "--$flag" "$work/other_name"
+    out_is_empty
+    err "^gexec nsys: --$flag .*other_name would replace a file that the command reads\$"
+done
+cp "$work/costs" "$work/costs.kept"
+run 2 nsys "$eager" --costs "$work/costs" --json "$work/./costs"
+err 'would replace a file that the command reads'
+same "$work/costs" "$work/costs.kept"
 mkdir "$work/taken"
 run 2 nsys "$eager" --chrome "$work/taken"
 [ ! -e "$work/taken.part" ] || fail "$last: left a temporary file"
@@ -187,6 +206,9 @@ run 2 nsys "$work/words.sqlite"
 err 'neither an Nsight Systems export'
 run 2 nsys "$work/none.sqlite"
 err 'No such file'
+mkfifo "$work/pipe"
+run 2 nsys "$work/pipe"
+err 'a pipe; expected a file'
 run 2 nsys
 err 'expected A \[B\]'
 run 2 nsys "$eager" "$graph" "$eager"

@@ -63,6 +63,17 @@ run 0 run "$examples/inference.yaml" --device cpu -q --lanes 2
 run 0 run "$examples/inference.yaml" --device cpu --lanes 2
 err 'change nothing on the CPU'
 
+cat >"$work/nan.yaml" <<'EOF2'
+gexec: 1
+inputs: {x: {shape: [], init: {constant: 1.0e38}}}
+ops:
+  - {op: scale, name: inf, x: x, factor: 1.0e10}
+  - {op: sub, name: none, a: inf, b: inf}
+outputs: [none]
+EOF2
+run 0 run "$work/nan.yaml" --device cpu -q
+out '^  none f32 \[\]  nan$'
+
 # What cannot be written is found before the first step: status 2, and nothing is done.
 for arguments in "--json $work/nowhere/f" "--loss-out $work/nowhere/f" \
     "--out w1=$work/nowhere/f" "--out $work/nowhere/f"; do
@@ -81,6 +92,21 @@ run 2 run "$examples/inference.yaml" --device cpu --out y="$work/a.npy" --out w1
 err '^gexec run: --out y=.*a.npy and --out w1=.*a.npy are one file$'
 run 2 run "$examples/inference.yaml" --device cpu --out y="$work/a.npy" --json "$work/./a.npy"
 err 'are one file$'
+for flag in --json --loss-out; do
+    cp "$examples/inference.yaml" "$work/model.yaml"
+    run 2 run "$work/model.yaml" --device cpu "$flag" "$work/model.yaml"
+    err "^gexec run: $flag .*model.yaml would replace a file that the command reads\$"
+    same "$work/model.yaml" "$examples/inference.yaml"
+done
+run 2 run "$examples/inference.yaml" --device cpu --plan "$work/p" --json "$work/p"
+err 'would replace a file that the command reads'
+run 0 run "$examples/inference.yaml" --device cpu -q --out w1="$work/w1.npy"
+run 2 run "$examples/inference.yaml" --device cpu --in w1="$work/w1.npy" --json "$work/w1.npy"
+err 'would replace a file that the command reads'
+run 0 run "$examples/inference.yaml" --device cpu -q --in w1="$work/w1.npy" --out w1="$work/w1.npy"
+run 0 ops relu --json "$work/relu"
+(cd "$work" && "$gexec" ops relu --json relu >"$work/out" 2>"$work/err") ||
+    fail 'the name of an op is taken for a file'
 
 # What fails only then: status 4, everything else is delivered, and nothing is left of it.
 mkdir "$work/empty" "$work/late"
