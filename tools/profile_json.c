@@ -1,5 +1,6 @@
 /* A profile as JSON: every figure, and every step as it was traced. Times end in _ns or
  * _s; what is not known is null. */
+#include "ceilings_report.h"
 #include "plan_report.h"
 #include "profile_report.h"
 
@@ -184,42 +185,6 @@ static gx_status put_pass(gx_json *json, const gx_profile_pass *pass, gx_error *
 
 /* --- the rest --- */
 
-static void put_ceilings(gx_json *json, const gx_profile *profile)
-{
-    static const char *const names[GX_RATES] = { "f32", "tf32", "bf16", "f16" };
-    const gx_ceilings *const ceilings = &profile->ceilings;
-
-    if (!profile->has_ceilings) {
-        gx_json_text(json, "ceilings", NULL);
-        return;
-    }
-    gx_json_object(json, "ceilings");
-    gx_json_text(json, "card", ceilings->card);
-    gx_json_text(json, "date", ceilings->date);
-    gx_json_object(json, "flops_per_s");
-    for (int r = 0; r < GX_RATES; r++)
-        gx_json_figure(json, names[r], ceilings->flops_per_s[r]);
-    gx_json_end(json);
-    gx_json_array(json, "copy");
-    for (size_t i = 0; i < ceilings->n_copy; i++) {
-        gx_json_object(json, NULL);
-        gx_json_integer(json, "bytes", ceilings->copy[i].bytes);
-        gx_json_figure(json, "bytes_per_s", ceilings->copy[i].bytes_per_s);
-        gx_json_end(json);
-    }
-    gx_json_end(json);
-    gx_json_figure(json, "node_s", ceilings->node_s);
-    gx_json_figure(json, "programmatic_node_s", ceilings->programmatic_node_s);
-    gx_json_figure(json, "copy_node_s", ceilings->copy_node_s);
-    gx_json_figure(json, "copy_engine_s", ceilings->copy_engine_s);
-    gx_json_figure(json, "beside_s", ceilings->beside_s);
-    gx_json_figure(json, "join_s", ceilings->join_s);
-    gx_json_figure(json, "step_s", ceilings->step_s);
-    gx_json_figure(json, "launch_s", ceilings->launch_s);
-    gx_json_figure(json, "graph_host_s", ceilings->graph_host_s);
-    gx_json_end(json);
-}
-
 static void put_floor(gx_json *json, const gx_profile_floor *floor)
 {
     gx_json_object(json, "floor");
@@ -292,7 +257,10 @@ gx_status gx_profile_write_json(const gx_profile *profile, const char *path,
     for (int i = 0; i < 2 && st == GX_OK; i++)
         st = put_pass(json, &profile->pass[i], err);
     gx_json_end(json);
-    put_ceilings(json, profile);
+    if (profile->has_ceilings)
+        gx_ceilings_json(json, "ceilings", &profile->ceilings);
+    else
+        gx_json_text(json, "ceilings", NULL);
     put_floor(json, &profile->floor);
     put_memory(json, profile);
     put_patterns(json, profile);
