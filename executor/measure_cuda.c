@@ -33,10 +33,14 @@ typedef struct gx_chain {
     size_t n_nodes; /* of one copy */
 } gx_chain;
 
-static gx_status launch_once(const gx_chain *chain, gx_error *err)
+/* `follows`: right after another copy, with a programmatic edge where the card has them,
+ * since that is how most plans run. */
+static gx_status launch_once(const gx_chain *chain, bool follows, gx_error *err)
 {
     gx_ctx ctx = gx_device_ctx(chain->device, 0);
 
+    ctx.programmatic = true;
+    ctx.programmatic_first = follows;
     ctx.workspace = chain->workspace;
     ctx.workspace_bytes = chain->prepared->workspace_bytes;
     return chain->alternative->launch(chain->group, chain->prepared, &ctx, err);
@@ -50,7 +54,7 @@ static gx_status record_chain(void *user, gx_error *err)
     for (int i = 0; i < chain->n_copies; i++) {
         size_t n_nodes;
 
-        GX_TRY(launch_once(chain, err));
+        GX_TRY(launch_once(chain, i > 0, err));
         GX_TRY(gx_record_count(chain->device, &n_nodes, err));
         if (i == 0)
             chain->n_nodes = n_nodes;
@@ -70,7 +74,7 @@ static gx_status time_once(const gx_chain *chain, void *graph_exec,
 {
     GX_TRY(gx_stopwatch_start(watch, chain->device, err));
     GX_TRY(graph_exec ? gx_graph_submit(chain->device, graph_exec, err)
-                      : launch_once(chain, err));
+                      : launch_once(chain, false, err));
     return gx_stopwatch_stop(watch, chain->device, seconds, err);
 }
 
@@ -164,7 +168,7 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
     int previous = 0;
 
     GX_TRY(gx_device_enter(device, &previous, err));
-    gx_status st = launch_once(&chain, err);
+    gx_status st = launch_once(&chain, false, err);
     st = gx_first(st, gx_device_sync(device, err));
     gx_device_leave(device, previous);
     return st;

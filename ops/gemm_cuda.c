@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "gemm_tile.h"
 #include "lt.h"
 
 /* --- when they apply --- */
@@ -169,6 +168,14 @@ static tile_job describe(const gx_group *group, int shape, void *workspace)
     return job;
 }
 
+gx_tile gx_gemm_tile_of(const gx_group *group, bool *plain)
+{
+    const tile_job job = describe(group, 0, NULL);
+
+    *plain = !job.has_more;
+    return job.tile;
+}
+
 /* --- the choice of a tile shape --- */
 
 /* Small tiles until there are enough blocks to fill the card; with column sums, a tile
@@ -285,6 +292,13 @@ const gx_alternative gx_gemm_alternatives[] = {
         .launch = launch_tile,
     },
     {
+        .name = "direct",
+        .pattern = gemm_pattern,
+        .refuses = gx_gemm_direct_refuses,
+        .prepare = gx_gemm_direct_prepare,
+        .launch = gx_gemm_direct_launch,
+    },
+    {
         .name = "lt_fused",
         .pattern = forward_pattern,
         .elides = true,
@@ -300,6 +314,14 @@ const gx_alternative gx_gemm_alternatives[] = {
         .refuses = refuses_fused,
         .prepare = prepare_tile,
         .launch = launch_tile,
+    },
+    {
+        .name = "direct_fused",
+        .pattern = forward_pattern,
+        .elides = true,
+        .refuses = gx_gemm_direct_forward_refuses,
+        .prepare = gx_gemm_direct_prepare,
+        .launch = gx_gemm_direct_launch,
     },
     {
         .name = "fused",
@@ -325,6 +347,14 @@ const gx_alternative gx_gemm_alternatives[] = {
         .refuses = refuses_fused_backward,
         .prepare = prepare_tile,
         .launch = launch_tile,
+    },
+    {
+        .name = "direct_fused",
+        .pattern = backward_pattern,
+        .elides = true,
+        .refuses = gx_gemm_direct_backward_refuses,
+        .prepare = gx_gemm_direct_prepare,
+        .launch = gx_gemm_direct_launch,
     },
     { 0 },
 };

@@ -6,6 +6,7 @@
 
 #include "cuda_call.h"
 #include "factor.h"
+#include "gemm_tile.h"
 
 /* What a group computes: products, and what follows them in the same group. */
 typedef struct gx_product {
@@ -63,6 +64,22 @@ const char *gx_gemm_refuses(const gx_group *group);
 const char *gx_gemm_refuses_link(const gx_group *group, int in);
 /* The third call scales what the second makes and adds a tensor, and does no more. */
 const char *gx_gemm_refuses_third(const gx_group *group);
+
+/* --- gemm_cuda.c --- */
+
+/* What our kernels get for a group, but for shape and partial sums. `plain`: it is one
+ * product and one tail. */
+gx_tile gx_gemm_tile_of(const gx_group *group, bool *plain);
+
+/* --- gemm_direct_cuda.c --- */
+
+const char *gx_gemm_direct_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_direct_forward_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_direct_backward_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,
+                                 gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepared,
+                                gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 /* --- gemm_lt_cuda.c --- */
 

@@ -1,0 +1,265 @@
+/* Products of small matrices: fragments go straight from global memory to registers.
+ *
+ * A block makes one tile of out. Its warps share k: warp w takes the chunks w, w + WK,
+ * ... of 16 k each, and has all loads of a turn in flight before it multiplies, since
+ * what a small product waits for is latency. The warps' sums meet in shared memory.
+ *
+ * The order of k inside a chunk is free as long as both operands have the same one, and
+ * so is the order of rows and columns inside a tile. Thread (g, t), g = lane / 4, t =
+ * lane % 4, holds k = 4t .. 4t + 3 of a chunk, and ROWS or COLUMNS neighbours from g *
+ * ROWS or g * COLUMNS on: whichever of the two is contiguous is read as one vector. */
+#ifndef GX_DIRECT_CUH
+#define GX_DIRECT_CUH
+
+#include "kernel.cuh"
+
+namespace
+{
+
+/* 32-bit words that hold 4 neighbours along k. */
+template <typename T> constexpr int GX_DIRECT_WORDS = sizeof(T);
+
+template <int BYTES> struct direct_vector;
+template <> struct direct_vector<4> {
+    using type = uint32_t;
+};
+template <> struct direct_vector<8> {
+    using type = uint2;
+};
+template <> struct direct_vector<16> {
+    using type = uint4;
+};
+
+/* BYTES (a power of two) from an address that is a multiple of them, or of 16. Plain
+ * loads: the kernel before may still have been writing when this one began. */
+template <int BYTES>
+__device__ __forceinline__ void load_words(uint32_t (&to)[BYTES / 4], const void *from)
+{
+    constexpr int AT_ONCE = BYTES < 16 ? BYTES : 16;
+    using V = typename direct_vector<AT_ONCE>::type;
+
+#pragma unroll
+    for (int i = 0; i < BYTES / AT_ONCE; i++) {
+        const V v = static_cast<const V *>(from)[i];
+
+        memcpy(&to[i * AT_ONCE / 4], &v, sizeof v);
+    }
+}
+
+/* A matrix seen as [outer, k]: rows of a, or columns of b. */
+template <typename T> struct direct_operand {
+    const T *at;
+    int64_t ld; /* elements from line to line, as stored */
+    int n_outer, n_k;
+};
+
+/* N neighbours of the outer index from `outer` on, and k .. k + 3; zeros past the end.
+ * Where k is contiguous n_k is a multiple of 4, else n_outer is one of N. */
+template <typename T, int N, bool K_CONTIGUOUS>
+__device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>],
+                                           const direct_operand<T> &p, int outer, int k)
+{
+    constexpr int WORDS = GX_DIRECT_WORDS<T>;
+
+    if constexpr (K_CONTIGUOUS) {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if (outer + i < p.n_outer && k < p.n_k) {
+                load_words<4 * WORDS>(to[i], p.at + (outer + i) * p.ld + k);
+            } else {
+#pragma unroll
+                for (int w = 0; w < WORDS; w++)
+                    to[i][w] = 0;
+            }
+        }
+    } else {
+        uint32_t line[4][N * sizeof(T) / 4];
+
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (outer < p.n_outer && k + j < p.n_k) {
+                load_words<N * sizeof(T)>(line[j], p.at + (k + j) * p.ld + outer);
+            } else {
+#pragma unroll
+                for (int w = 0; w < (int)(N * sizeof(T) / 4); w++)
+                    line[j][w] = 0;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if constexpr (sizeof(T) == 4) {
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    to[i][j] = line[j][i];
+            } else {
+                const uint32_t half = i % 2 == 0 ? 0x5410 : 0x7632;
+
+                to[i][0] = __byte_perm(line[0][i / 2], line[1][i / 2], half);
+                to[i][1] = __byte_perm(line[2][i / 2], line[3][i / 2], half);
+            }
+        }
+    }
+}
+
+__device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
+{
+    uint32_t bits;
+
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(bits) : "f"(__uint_as_float(x)));
+    return bits;
+}
+
+/* sum += 16 rows of a times 8 columns of b, one chunk of k. a0 and a1 are the rows g and
+ * g + 8 of the instruction. */
+template <typename T>
+__device__ __forceinline__ void multiply_chunk(float (&sum)[4],
+                                               const uint32_t (&a0)[GX_DIRECT_WORDS<T>],
+                                               const uint32_t (&a1)[GX_DIRECT_WORDS<T>],
+                                               const uint32_t (&b)[GX_DIRECT_WORDS<T>])
+{
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+        for (int s = 0; s < 4; s += 2)
+            asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                         : "r"(a0[s]), "r"(a1[s]), "r"(a0[s + 1]), "r"(a1[s + 1]),
+                           "r"(b[s]), "r"(b[s + 1]));
+    } else {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                     : "r"(a0[0]), "r"(a1[0]), "r"(a0[1]), "r"(a1[1]), "r"(b[0]),
+                       "r"(b[1]));
+    }
+}
+
+/* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
+ * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]. */
+template <typename T, bool A_TURNED, bool B_TURNED, int MI, int NI, int WK>
+struct direct_tile {
+    static constexpr int ROWS = 2 * MI, COLUMNS = NI; /* neighbours that a thread holds */
+    static constexpr int BM = 16 * MI, BN = 8 * NI, THREADS = 32 * WK;
+    static constexpr int WORDS = GX_DIRECT_WORDS<T>;
+    /* Chunks in flight: as many as 64 registers hold. */
+    static constexpr int IN_FLIGHT = 64 / (WORDS * (ROWS + COLUMNS));
+    static constexpr int TURN = IN_FLIGHT < 1 ? 1 : IN_FLIGHT > 4 ? 4 : IN_FLIGHT;
+    static constexpr int SUM_LD = BN + 1;
+    static constexpr int SUM_BYTES = WK * BM * SUM_LD * (int)sizeof(float);
+
+    float sum[MI][NI][4];
+    uint32_t a[TURN][ROWS][WORDS], b[TURN][COLUMNS][WORDS];
+
+    __device__ __forceinline__ void load_a(const direct_operand<T> &p, int row, int chunk)
+    {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+        for (int i = 0; i < TURN; i++)
+            load_chunk<T, ROWS, !A_TURNED>(a[i], p, row + ROWS * g,
+                                           (chunk + i * WK) * 16 + 4 * t);
+    }
+
+    __device__ __forceinline__ void load_b(const direct_operand<T> &p, int column,
+                                           int chunk)
+    {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+        for (int i = 0; i < TURN; i++)
+            load_chunk<T, COLUMNS, B_TURNED>(b[i], p, column + COLUMNS * g,
+                                             (chunk + i * WK) * 16 + 4 * t);
+    }
+
+    __device__ __forceinline__ void multiply()
+    {
+        if constexpr (sizeof(T) == 4) {
+#pragma unroll
+            for (int i = 0; i < TURN; i++) {
+#pragma unroll
+                for (int w = 0; w < WORDS; w++) {
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        a[i][r][w] = direct_tf32(a[i][r][w]);
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        b[i][c][w] = direct_tf32(b[i][c][w]);
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < TURN; i++) {
+#pragma unroll
+            for (int x = 0; x < MI; x++) {
+#pragma unroll
+                for (int y = 0; y < NI; y++)
+                    multiply_chunk<T>(sum[x][y], a[i][2 * x], a[i][2 * x + 1], b[i][y]);
+            }
+        }
+    }
+
+    /* Leaves the warps' sums in `sums`, [WK][BM][SUM_LD], for every thread of the block.
+     * Waits for the kernels before (gx_begin_kernel) on the way: with `b_is_steady` b is
+     * loaded ahead of that, which is right where none of them wrote it. What else the
+     * caller must load `meanwhile` loads while a and b are on their way. */
+    template <typename MEANWHILE>
+    __device__ __forceinline__ void
+    run(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
+        bool b_is_steady, float *sums, MEANWHILE &&meanwhile)
+    {
+        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const int n_chunks = (pa.n_k + 15) / 16;
+
+#pragma unroll
+        for (int x = 0; x < MI; x++) {
+#pragma unroll
+            for (int y = 0; y < NI; y++) {
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    sum[x][y][e] = 0.0f;
+            }
+        }
+        if (b_is_steady)
+            load_b(pb, column, warp);
+        gx_begin_kernel();
+        load_a(pa, row, warp);
+        if (!b_is_steady)
+            load_b(pb, column, warp);
+        meanwhile();
+        multiply();
+        for (int chunk = warp + TURN * WK; chunk < n_chunks; chunk += TURN * WK) {
+            load_a(pa, row, chunk);
+            load_b(pb, column, chunk);
+            multiply();
+        }
+
+        /* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread
+         * holds, and its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1. */
+#pragma unroll
+        for (int x = 0; x < MI; x++) {
+#pragma unroll
+            for (int y = 0; y < NI; y++) {
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    sums[(warp * BM + ROWS * g + 2 * x + e / 2) * SUM_LD +
+                         COLUMNS * (2 * t + e % 2) + y] = sum[x][y][e];
+            }
+        }
+        __syncthreads();
+    }
+
+    /* The total of one element of the tile, warps in order. */
+    static __device__ __forceinline__ float total(const float *sums, int r, int c)
+    {
+        float x = 0.0f;
+
+#pragma unroll
+        for (int w = 0; w < WK; w++)
+            x += sums[(w * BM + r) * SUM_LD + c];
+        return x;
+    }
+};
+
+} // namespace
+
+#endif

@@ -1,0 +1,38 @@
+/* Our product kernel for small matrices: see direct.cuh. */
+#ifndef GX_DIRECT_H
+#define GX_DIRECT_H
+
+#include "gemm_tile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Pieces of 16 rows, pieces of 8 columns, warps that share k. */
+#define GX_DIRECT_LIST(X) \
+    X(0, 1, 2, 16)        \
+    X(1, 1, 2, 8)         \
+    X(2, 2, 2, 16)        \
+    X(3, 2, 2, 8)         \
+    X(4, 4, 2, 16)        \
+    X(5, 2, 4, 8)         \
+    X(6, 2, 4, 4)         \
+    X(7, 2, 4, 1)
+enum { GX_N_DIRECT = 8 };
+
+/* Rows and columns of a tile of this shape. */
+int gx_direct_rows(int shape);
+int gx_direct_columns(int shape);
+size_t gx_direct_shared_bytes(int shape);
+
+/* As gx_tile_load and gx_tile_launch, for tile->shape of GX_DIRECT_LIST: math is tf32 or
+ * bf16, not both operands are turned, and there are no partial column sums. `steady_b`:
+ * no kernel since the last full edge has written b. */
+gx_status gx_direct_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
+gx_status gx_direct_launch(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
+                           gx_error *err) GX_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,147 @@
+/* The alternatives of gemm that run our kernel for small products. */
+#include <limits.h>
+#include <string.h>
+
+#include "direct.h"
+#include "gemm_cuda.h"
+
+enum {
+    MAX_GRID_Y = 65535,
+    LANES_K = 4,     /* neighbours along k that a thread loads at once */
+    VECTOR = 16,     /* bytes that operands are aligned to */
+    MAX_TILES = 4096 /* more than these are no small product */
+};
+
+/* --- when it applies --- */
+
+/* Neighbours along rows or columns that a thread of this shape loads at once. */
+static int rows_at_once(int shape)
+{
+    return gx_direct_rows(shape) / 8;
+}
+
+static int columns_at_once(int shape)
+{
+    return gx_direct_columns(shape) / 8;
+}
+
+static bool fits(const gx_tile *tile, int shape)
+{
+    const int64_t row_tiles = gx_divide_up(tile->m, gx_direct_rows(shape));
+    const int64_t column_tiles = gx_divide_up(tile->n, gx_direct_columns(shape));
+
+    if (tile->trans_a && tile->m % rows_at_once(shape) != 0)
+        return false;
+    if (!tile->trans_b && tile->n % columns_at_once(shape) != 0)
+        return false;
+    if (tile->dbias != NULL && row_tiles > 1)
+        return false;
+    return row_tiles <= MAX_GRID_Y && row_tiles * column_tiles <= MAX_TILES;
+}
+
+static const char *refuses_tile(const gx_tile *tile, bool plain)
+{
+    if (!plain)
+        return "more than one plain product and what follows it";
+    if (tile->math == GX_TILE_F32)
+        return "f32 without tf32 has no tensor cores";
+    if (tile->trans_a && tile->trans_b)
+        return "both operands are transposed";
+    if (tile->m == 0 || tile->n == 0 || tile->k == 0)
+        return "of size zero";
+    if (tile->m > INT_MAX || tile->n > INT_MAX || tile->k > INT_MAX)
+        return "a size of 2^31 or more";
+    if ((!tile->trans_a || tile->trans_b) && tile->k % LANES_K != 0)
+        return "k is no multiple of 4";
+    for (int shape = 0; shape < GX_N_DIRECT; shape++) {
+        if (fits(tile, shape))
+            return NULL;
+    }
+    return "no tile shape fits: sizes that are odd, many tiles, or column sums over more "
+           "than 64 rows";
+}
+
+const char *gx_gemm_direct_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_refuses(group);
+    bool plain;
+
+    (void)ctx;
+    if (reason != NULL)
+        return reason;
+    const gx_tile tile = gx_gemm_tile_of(group, &plain);
+
+    return refuses_tile(&tile, plain);
+}
+
+const char *gx_gemm_direct_forward_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_refuses(group);
+
+    if (reason == NULL)
+        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_X);
+    return reason != NULL ? reason : gx_gemm_direct_refuses(group, ctx);
+}
+
+const char *gx_gemm_direct_backward_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_refuses(group);
+
+    if (reason == NULL)
+        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
+    return reason != NULL ? reason : gx_gemm_direct_refuses(group, ctx);
+}
+
+/* --- hooks --- */
+
+/* Candidates are the shapes that fit, in table order. */
+static gx_status choose_shape(gx_tile *tile, const gx_ctx *ctx, gx_prepared *prepared,
+                              gx_error *err)
+{
+    int n_fit = 0, chosen = -1;
+
+    for (int shape = 0; shape < GX_N_DIRECT; shape++) {
+        if (!fits(tile, shape) || gx_direct_shared_bytes(shape) > ctx->shared_optin_bytes)
+            continue;
+        if (prepared->has_algo ? prepared->algo[0] == shape
+                               : prepared->algo_choice == n_fit)
+            chosen = shape;
+        n_fit++;
+    }
+    if (chosen < 0)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED, "tile shape %d of %d does not fit",
+                       prepared->has_algo ? prepared->algo[0] : prepared->algo_choice,
+                       GX_N_DIRECT);
+    prepared->n_algos = prepared->has_algo ? 1 : n_fit;
+    memset(prepared->algo, 0, sizeof prepared->algo);
+    prepared->algo[0] = (unsigned char)chosen;
+    prepared->has_algo = true;
+    tile->shape = chosen;
+    return GX_OK;
+}
+
+gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,
+                                 gx_prepared *prepared, gx_error *err)
+{
+    bool plain;
+    gx_tile tile = gx_gemm_tile_of(group, &plain);
+
+    if (gx_alignment_of(tile.a, VECTOR) < VECTOR ||
+        gx_alignment_of(tile.b, VECTOR) < VECTOR)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "the operands are not aligned to %d bytes", VECTOR);
+    prepared->workspace_bytes = 0;
+    prepared->n_launches = 1;
+    GX_TRY(choose_shape(&tile, ctx, prepared, err));
+    return gx_direct_load(&tile, err);
+}
+
+gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepared,
+                                gx_ctx *ctx, gx_error *err)
+{
+    bool plain;
+    gx_tile tile = gx_gemm_tile_of(group, &plain);
+
+    tile.shape = prepared->algo[0];
+    return gx_direct_launch(&tile, false, ctx, err);
+}
