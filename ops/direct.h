@@ -17,8 +17,18 @@ extern "C" {
     X(4, 4, 2, 16)        \
     X(5, 2, 4, 8)         \
     X(6, 2, 4, 4)         \
-    X(7, 2, 4, 1)
-enum { GX_N_DIRECT = 8 };
+    X(7, 2, 4, 2)         \
+    X(8, 2, 4, 1)         \
+    X(9, 2, 1, 16)        \
+    X(10, 4, 1, 16)
+enum { GX_N_DIRECT = 11 };
+
+/* Row tiles over which column sums can be added: the blocks of a cluster. */
+enum { GX_DIRECT_ROW_TILES = 8 };
+
+/* There is a kernel for tile->shape. Without `a` turned a tile of many elements for few
+ * warps has none. */
+bool gx_direct_has(const gx_tile *tile);
 
 /* Rows and columns of a tile of this shape. */
 int gx_direct_rows(int shape);
