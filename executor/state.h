@@ -12,6 +12,8 @@ typedef struct gx_entry {
     int64_t dim[GX_MAX_RANK];
     int64_t index_limit;
     void *data;
+    const struct gx_entry *master; /* what the optimizer updates in place of this one */
+    const struct gx_entry *copy; /* of a master: the parameter that is rounded from it */
 } gx_entry;
 
 struct gx_state {

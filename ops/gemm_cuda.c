@@ -16,7 +16,7 @@ const char *gx_gemm_refuses(const gx_group *group)
     if (gx_has(gemm, GX_GEMM_BIAS) || gx_act_of(gemm, GX_GEMM_ACT) != GX_ACT_NONE)
         return "the epilogue is not an op of its own yet";
     if (!gx_is_float(dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     if (gemm->arg[GX_GEMM_A].dtype != dtype || gemm->arg[GX_GEMM_B].dtype != dtype)
         return "the operands differ in type";
     if (gemm->arg[GX_GEMM_A].rank != 2 || gemm->arg[GX_GEMM_B].rank != 2 ||
@@ -70,6 +70,8 @@ static gx_tile_math math_of(const gx_product *product)
 {
     if (product->dtype == GX_BF16)
         return GX_TILE_BF16;
+    if (product->dtype == GX_F16)
+        return GX_TILE_F16;
     return product->precision == GX_PRECISION_TF32 ? GX_TILE_TF32 : GX_TILE_F32;
 }
 

@@ -5,6 +5,12 @@
 #include "resolve.h"
 #include "samples.h"
 
+#define DY                                               \
+    {                                                    \
+        "dy", GX_FIELD_IN, false, NULL, NULL,            \
+            "f32 scalar: the loss's gradient; absent: 1" \
+    }
+
 static const gx_field sce_fields[] = {
     { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" },
     { "labels", GX_FIELD_IN, true, NULL, NULL, "i32 [rows], from 0 to classes - 1" },
@@ -16,6 +22,7 @@ static const gx_field sce_bwd_fields[] = {
     { "logits", GX_FIELD_IN, true, NULL, NULL, "[rows, classes]" },
     { "labels", GX_FIELD_IN, true, NULL, NULL, "i32 [rows], from 0 to classes - 1" },
     { "dlogits", GX_FIELD_OUT, true, NULL, NULL, "like logits" },
+    DY,
     { 0 },
 };
 
@@ -30,6 +37,7 @@ static const gx_field mse_bwd_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "any shape" },
     { "target", GX_FIELD_IN, true, NULL, NULL, "the shape of x, f32 or the type of x" },
     { "dx", GX_FIELD_OUT, true, NULL, NULL, "like x" },
+    DY,
     { 0 },
 };
 
@@ -60,13 +68,19 @@ static void sce_infer(const gx_graph *graph, const gx_node *node, gx_value **val
         gx_set_shape(value[GX_SCE_OUT], GX_F32, 0, NULL);
 }
 
+static bool expect_dy(gx_diagnostics *list, const gx_node *node, const gx_value *dy)
+{
+    return !dy || (gx_expect_dtype(list, node, "dy", dy, GX_F32) &&
+                   gx_expect_rank(list, node, "dy", dy, 0));
+}
+
 static void sce_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
                           gx_diagnostics *list)
 {
     const gx_value *logits = value[GX_SCE_BWD_LOGITS];
 
     (void)graph;
-    if (sce_operands(node, value, list))
+    if (sce_operands(node, value, list) && expect_dy(list, node, value[GX_SCE_BWD_DY]))
         gx_set_shape(value[GX_SCE_BWD_DLOGITS], logits->dtype, 2, logits->dim);
 }
 
@@ -106,11 +120,19 @@ static void mse_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value *
     const gx_value *x = value[GX_MSE_BWD_X];
 
     (void)graph;
-    if (mse_operands(node, value, list))
+    if (mse_operands(node, value, list) && expect_dy(list, node, value[GX_MSE_BWD_DY]))
         gx_set_shape(value[GX_MSE_BWD_DX], x->dtype, x->rank, x->dim);
 }
 
 /* --- derivatives, for a loss that is the one differentiated --- */
+
+/* NULL where it is exactly 1. */
+static const char *loss_gradient(gx_builder *builder, int32_t loss)
+{
+    const char *dy = gx_builder_gradient(builder, loss);
+
+    return gx_builder_is_one(dy) ? NULL : dy;
+}
 
 static void sce_grad(gx_builder *builder, int32_t id)
 {
@@ -121,12 +143,13 @@ static void sce_grad(gx_builder *builder, int32_t id)
         { "logits", gx_builder_operand(builder, id, GX_SCE_LOGITS) },
         { "labels", gx_builder_operand(builder, id, GX_SCE_LABELS) },
         { "dlogits", out },
+        { "dy", loss_gradient(builder, node->arg[GX_SCE_OUT]) },
     };
 
     if (!out)
         return;
     gx_builder_node(builder, "softmax_cross_entropy.bwd",
-                    gx_builder_name(builder, node->origin, "bwd"), id, fields, 3);
+                    gx_builder_name(builder, node->origin, "bwd"), id, fields, 4);
     gx_builder_contribute(builder, logits, out);
 }
 
@@ -141,6 +164,7 @@ static void mse_grad(gx_builder *builder, int32_t id)
     const bool one_type =
         graph->values[operand[0]].dtype == graph->values[operand[1]].dtype;
     const char *origin = graph->nodes[id].origin;
+    const char *dy = loss_gradient(builder, graph->nodes[id].arg[GX_MSE_OUT]);
 
     for (int i = 0; i < 2; i++) {
         if (i == 1 && !one_type && gx_builder_wants(builder, operand[1])) {
@@ -149,15 +173,15 @@ static void mse_grad(gx_builder *builder, int32_t id)
             return;
         }
         const char *out = gx_builder_wanted_name(builder, operand[i]);
-        const gx_field_text fields[] = { { "x", name[i] },
-                                         { "target", name[1 - i] },
-                                         { "dx", out } };
+        const gx_field_text fields[] = {
+            { "x", name[i] }, { "target", name[1 - i] }, { "dx", out }, { "dy", dy }
+        };
 
         if (!out)
             continue;
         gx_builder_node(builder, "mse.bwd",
                         gx_builder_name(builder, origin, i == 0 ? "bwd" : "bwd.target"),
-                        id, fields, 3);
+                        id, fields, 4);
         gx_builder_contribute(builder, operand[i], out);
     }
 }
@@ -211,11 +235,17 @@ static gx_status sce_reference(const gx_call *call, gx_error *err)
     return GX_OK;
 }
 
+static double dy_of(const gx_call *call, int arg)
+{
+    return gx_has(call, arg) ? *(const double *)call->arg[arg].data : 1;
+}
+
 static gx_status sce_bwd_reference(const gx_call *call, gx_error *err)
 {
     const gx_tensor *logits = &call->arg[GX_SCE_BWD_LOGITS];
     const double *labels = call->arg[GX_SCE_BWD_LABELS].data;
     const int64_t rows = logits->dim[0], classes = logits->dim[1];
+    const double dy = dy_of(call, GX_SCE_BWD_DY);
 
     for (int64_t i = 0; i < rows; i++) {
         const double *x = (const double *)logits->data + i * classes;
@@ -225,7 +255,7 @@ static gx_status sce_bwd_reference(const gx_call *call, gx_error *err)
 
         GX_TRY(check_label(labels[i], i, classes, err));
         for (int64_t j = 0; j < classes; j++)
-            dx[j] = exp(x[j] - most) / sum / (double)rows;
+            dx[j] = dy * (exp(x[j] - most) / sum / (double)rows);
 
         /* 1 - p cancels where the label is nearly certain: add up the others instead. */
         const int64_t label = (int64_t)labels[i];
@@ -258,10 +288,11 @@ static gx_status mse_bwd_reference(const gx_call *call, gx_error *err)
     const double *target = call->arg[GX_MSE_BWD_TARGET].data;
     double *dx = call->arg[GX_MSE_BWD_DX].data;
     const int64_t n = gx_count(&call->arg[GX_MSE_BWD_X]);
+    const double dy = dy_of(call, GX_MSE_BWD_DY);
 
     (void)err;
     for (int64_t i = 0; i < n; i++)
-        dx[i] = 2.0 * (x[i] - target[i]) / (double)n;
+        dx[i] = dy * (2.0 * (x[i] - target[i]) / (double)n);
     return GX_OK;
 }
 
@@ -286,6 +317,7 @@ const gx_op gx_loss_ops[] = {
         .fields = sce_fields,
         .phase = GX_PHASE_FORWARD,
         .loss = true,
+        .takes_one = true,
         .infer = sce_infer,
         .reference = sce_reference,
         .grad = sce_grad,
@@ -293,12 +325,12 @@ const gx_op gx_loss_ops[] = {
         .samples = gx_sce_samples,
         /* f32 inside whatever the type of the logits, and an f32 result: exp and log of a
          * few units in the last place, a sum of some thousand rows. */
-        .tolerance = { 1e-5, 1e-5, 1e-5 },
+        .tolerance = { 1e-5, 1e-5, 1e-5, 1e-5 },
     },
     {
         .name = "softmax_cross_entropy.bwd",
         .summary = "derivative of softmax_cross_entropy",
-        .formula = "dlogits = (softmax(logits) - onehot(labels)) / rows",
+        .formula = "dlogits = dy (softmax(logits) - onehot(labels)) / rows",
         .fields = sce_bwd_fields,
         .phase = GX_PHASE_BACKWARD,
         .infer = sce_bwd_infer,
@@ -306,7 +338,7 @@ const gx_op gx_loss_ops[] = {
         .flops = sce_flops,
         .samples = gx_sce_bwd_samples,
         /* f32 inside; softmax - 1 may cancel. bf16: the result is rounded to 8 bits. */
-        .tolerance = { 1e-5, 1e-5, 5e-3 },
+        .tolerance = { 1e-5, 1e-5, 5e-3, 7e-4 },
     },
     {
         .name = "mse",
@@ -315,18 +347,19 @@ const gx_op gx_loss_ops[] = {
         .fields = mse_fields,
         .phase = GX_PHASE_FORWARD,
         .loss = true,
+        .takes_one = true,
         .infer = mse_infer,
         .reference = mse_reference,
         .grad = mse_grad,
         .flops = mse_flops,
         .samples = gx_mse_samples,
         /* f32 inside and a sum of terms of one sign. */
-        .tolerance = { 1e-5, 1e-5, 1e-5 },
+        .tolerance = { 1e-5, 1e-5, 1e-5, 1e-5 },
     },
     {
         .name = "mse.bwd",
         .summary = "derivative of mse",
-        .formula = "dx = 2 (x - target) / elements",
+        .formula = "dx = dy 2 (x - target) / elements",
         .fields = mse_bwd_fields,
         .phase = GX_PHASE_BACKWARD,
         .infer = mse_bwd_infer,
@@ -334,7 +367,7 @@ const gx_op gx_loss_ops[] = {
         .flops = mse_flops,
         .samples = gx_mse_bwd_samples,
         /* Two roundings in f32; bf16 rounds the result to 8 bits. */
-        .tolerance = { 1e-6, 1e-6, 5e-3 },
+        .tolerance = { 1e-6, 1e-6, 5e-3, 7e-4 },
     },
     { 0 },
 };

@@ -69,7 +69,8 @@ __device__ __forceinline__ float sce_row(const gx_sce &g, int64_t row, float *sh
 
     if (g.dlogits != nullptr) {
         T *dx = static_cast<T *>(g.dlogits) + row * g.classes;
-        const float scale = 1.0f / (total * (float)g.rows);
+        const float dy = g.dy != nullptr ? *g.dy : 1.0f;
+        const float scale = dy / (total * (float)g.rows);
 
         for (int64_t c = first; c < g.classes; c += step)
             gx_store(dx + c, c == label ? -others * scale
@@ -104,7 +105,8 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     const T *x = static_cast<const T *>(g.x);
     const U *target = static_cast<const U *>(g.target);
     T *dx = static_cast<T *>(g.dx);
-    const float scale = (float)(2.0 / (double)g.n);
+    const float dy = g.dy != nullptr ? *g.dy : 1.0f;
+    const float scale = __fmul_rn((float)(2.0 / (double)g.n), dy);
     const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
     const int64_t in_vectors = g.n / N * N;
@@ -142,11 +144,12 @@ static const void *sce_instance(const gx_sce *g)
 {
     const bool wide = g->classes > GX_SCE_WARP_CLASSES;
 
-    if (g->dtype == GX_BF16)
-        return wide ? (const void *)sce_kernel<__nv_bfloat16, true>
-                    : (const void *)sce_kernel<__nv_bfloat16, false>;
-    return wide ? (const void *)sce_kernel<float, true>
-                : (const void *)sce_kernel<float, false>;
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return wide ? (const void *)sce_kernel<T, true>
+                    : (const void *)sce_kernel<T, false>;
+    });
 }
 
 template <typename T, typename U> const void *mse_instance_of(const gx_mse *g)
@@ -157,10 +160,12 @@ template <typename T, typename U> const void *mse_instance_of(const gx_mse *g)
 
 static const void *mse_instance(const gx_mse *g)
 {
-    if (g->dtype == GX_F32)
-        return mse_instance_of<float, float>(g);
-    return g->target_dtype == GX_F32 ? mse_instance_of<__nv_bfloat16, float>(g)
-                                     : mse_instance_of<__nv_bfloat16, __nv_bfloat16>(g);
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->target_dtype == GX_F32 ? mse_instance_of<T, float>(g)
+                                         : mse_instance_of<T, T>(g);
+    });
 }
 
 static unsigned threads_for(int32_t blocks)

@@ -27,7 +27,7 @@ static const char *refuses_sce(const gx_group *group, const gx_ctx *ctx)
 
     (void)ctx;
     if (!gx_is_float(logits->dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     return gx_count(logits) == 0 ? "there are no logits" : NULL;
 }
 
@@ -54,6 +54,7 @@ static gx_sce describe_sce(const gx_group *group, int32_t blocks, void *workspac
         .labels = first->arg[GX_SCE_LABELS].data,
         .out = is_bwd(first) ? NULL : first->arg[GX_SCE_OUT].data,
         .dlogits = is_bwd(last) ? last->arg[GX_SCE_BWD_DLOGITS].data : NULL,
+        .dy = is_bwd(last) ? gx_data(last, GX_SCE_BWD_DY) : NULL,
         .partial = workspace,
         .blocks = blocks,
     };
@@ -104,7 +105,7 @@ static const char *refuses_mse(const gx_group *group, const gx_ctx *ctx)
 
     (void)ctx;
     if (!gx_is_float(x->dtype) || (target->dtype != GX_F32 && target->dtype != x->dtype))
-        return "only f32 and bf16, the target f32 or like x";
+        return "only f32, bf16 and f16, the target f32 or like x";
     return gx_count(x) == 0 ? "there are no elements" : NULL;
 }
 
@@ -130,6 +131,7 @@ static gx_mse describe_mse(const gx_group *group, int32_t blocks, void *workspac
         .target = target->data,
         .out = is_bwd(first) ? NULL : first->arg[GX_MSE_OUT].data,
         .dx = is_bwd(last) ? last->arg[GX_MSE_BWD_DX].data : NULL,
+        .dy = is_bwd(last) ? gx_data(last, GX_MSE_BWD_DY) : NULL,
         .partial = workspace,
         .blocks = blocks,
     };

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* out and dlogits: NULL where not wanted. */
+/* out and dlogits: NULL where not wanted; dy: NULL where it is 1. */
 typedef struct gx_sce {
     int64_t rows, classes;
     gx_dtype dtype;
@@ -16,6 +16,7 @@ typedef struct gx_sce {
     const int32_t *labels;
     float *out;
     void *dlogits;
+    const float *dy;
     double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;
 } gx_sce;
@@ -27,6 +28,7 @@ typedef struct gx_mse {
     const void *x, *target;
     float *out;
     void *dx;
+    const float *dy;
     double *partial;
     int32_t blocks;
 } gx_mse;

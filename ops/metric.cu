@@ -57,8 +57,9 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
 
 static const void *instance(const gx_accuracy *accuracy)
 {
-    return accuracy->dtype == GX_BF16 ? (const void *)accuracy_kernel<__nv_bfloat16>
-                                      : (const void *)accuracy_kernel<float>;
+    return gx_with_type(accuracy->dtype, [](auto of) {
+        return (const void *)accuracy_kernel<typename decltype(of)::type>;
+    });
 }
 
 } // namespace

@@ -53,7 +53,7 @@ static void every_row_is_whole(void **state)
         }
         assert_true(n_args <= GX_MAX_ARGS && n_attrs <= GX_MAX_ATTRS);
         if (!op->internal) {
-            for (int p = 0; p < 3; p++)
+            for (int p = 0; p < GX_N_PRECISIONS; p++)
                 assert_true(op->tolerance[p] > 0 && op->tolerance[p] < 0.05);
         }
     }
@@ -253,14 +253,14 @@ static void operand_numbers_are_the_order_of_the_fields(void **state)
  * shows is a number. */
 static void every_sample_runs(void **state)
 {
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
     const uint64_t seed = test_seed();
     int n_samples = 0;
 
     (void)state;
     for (size_t i = 0; i < gx_op_count(); i++) {
         for (const char *const *text = gx_op_at(i)->samples; *text; text++) {
-            for (int p = 0; p < 3; p++) {
+            for (int p = 0; p < GX_N_PRECISIONS; p++) {
                 test_walk model = test_walk_parse(*text, precisions[p],
                                                   p == 1 ? GX_EVAL : GX_TRAIN, seed);
 
