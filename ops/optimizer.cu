@@ -188,7 +188,8 @@ __device__ __forceinline__ void adam_update(const entry_of<POINTERS> &e, int64_t
             g[x] = __fmaf_rn(s.decay, p[x], g[x]);
         m[x] += s.take1 * (g[x] - m[x]);
         v[x] = s.keep2 * v[x] + s.take2 * g[x] * g[x];
-        p[x] = f.keep * p[x] - f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps);
+        /* fused by name: behind a division the assembler does it in some lanes alone */
+        p[x] = __fmaf_rn(f.keep, p[x], -(f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps)));
     }
     store_weights<TYPES>(e, i, p);
     gx_store_vector(mean, m);
