@@ -171,38 +171,6 @@ static gx_status make_entries(gx_state *state, const gx_graph *const *graphs,
     return GX_OK;
 }
 
-/* The entry of an operand of a node, by the field's name; NULL: there is none. */
-static gx_entry *operand(const gx_state *state, const gx_graph *graph,
-                         const gx_node *node, const char *name)
-{
-    int arg = 0;
-
-    for (const gx_field *field = gx_op_fields(node->op); field->name; field++) {
-        if (field->kind > GX_FIELD_OUT)
-            continue;
-        if (strcmp(field->name, name) == 0 && node->arg[arg] >= 0)
-            return (gx_entry *)gx_state_find(state, graph->values[node->arg[arg]].name);
-        arg++;
-    }
-    return NULL;
-}
-
-static void pair_masters(gx_state *state, const gx_graph *graph)
-{
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const gx_node *node = &graph->nodes[i];
-        gx_entry *master = node->phase == GX_PHASE_OPTIMIZER
-                               ? operand(state, graph, node, "master")
-                               : NULL;
-        gx_entry *param = master ? operand(state, graph, node, "param") : NULL;
-
-        if (!param)
-            continue;
-        param->master = master;
-        master->copy = param;
-    }
-}
-
 /* --- memory --- */
 
 /* Adds an entry's bytes, aligned; GX_ERR_LIMIT where no memory has so many. */
@@ -317,7 +285,7 @@ static gx_status build(gx_state *state, const gx_graph *const *graphs, size_t n_
     if (st == GX_OK)
         st = make_entries(state, graphs, n_graphs, sources, n, err);
     for (size_t i = 0; i < n_graphs && st == GX_OK; i++)
-        pair_masters(state, graphs[i]);
+        gx_state_pair_masters(state, graphs[i]);
     if (st == GX_OK)
         st = allocate(state, err);
     if (st == GX_OK)

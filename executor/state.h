@@ -60,6 +60,11 @@ gx_status gx_state_fill_data(gx_state *state, const gx_graph *graph,
 gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, const char *where,
                            gx_error *err) GX_MUST_CHECK;
 
+/* --- state_master.c --- */
+
+/* Ties each parameter that an optimizer of the graph updates through a master to that. */
+void gx_state_pair_masters(gx_state *state, const gx_graph *graph);
+
 /* --- host_check.c --- */
 
 /* A host tensor must have the shape of the tensor `name` that it is copied from or to,

@@ -191,6 +191,11 @@ gx_status gx_init_fill(const gx_value *value, uint64_t seed, double *out, int64_
             return GX_OK;
         case GX_INIT_FILE:
             return fill_file(value, out, n, err);
+        case GX_INIT_PARAM: /* gx_init_source leads to another one */
+            return GX_FAIL(err, GX_ERR_MODEL,
+                           "tensor \"%s\" starts as parameter \"%s\" does, which is not "
+                           "there",
+                           value->name, value->init.path);
         default:
             return fill_random(value, seed, out, n, err);
         }

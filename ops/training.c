@@ -272,7 +272,7 @@ static void add_loss_scale(gx_builder *builder, updates *all)
         fields[n++] = training->scaling[i];
     if (training->accumulate_field)
         fields[n++] = *training->accumulate_field;
-    gx_builder_append(builder, "loss_scale", "loss_scale", -1, fields, n, pos);
+    gx_builder_append(builder, "loss_scale", GX_UNSCALE, -1, fields, n, pos);
     all->factor = GX_UNSCALE;
     all->update = GX_UPDATE;
 }

@@ -71,7 +71,7 @@ static void mistakes_are_named_where_they_stand(void **state)
           "7:50: a dynamic loss_scale has no setting \"grow\"; did you mean "
           "\"growth\"?" },
         { "sgd: {lr: 1}, loss_scale: {dynamic: {growth: 1}}",
-          "7:58: loss_scale \"loss_scale\": growth is 1, expected a number above 1" },
+          "7:58: loss_scale \"gexec.unscale\": growth is 1, expected a number above 1" },
         { "sgd: {lr: 1}, loss_scale: {dynamic: {backoff: 1}}",
           "backoff is 1, expected more than 0 and less than 1" },
         { "sgd: {lr: 1}, loss_scale: {dynamic: {growth_interval: 0}}",
