@@ -93,7 +93,7 @@ gx_dtype gx_npy_rows_dtype(const gx_npy_rows *rows)
         }                                                                   \
     }
 
-READER(read_f2, uint16_t, gx_float_from_half)
+READER(read_f2, uint16_t, gx_f16_to_float)
 READER(read_f4, float, +)
 READER(read_f8, double, +)
 READER(read_i1, int8_t, +)

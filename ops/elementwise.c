@@ -303,9 +303,9 @@ static double scale_flops(const gx_graph *graph, const gx_node *node)
 }
 
 /* One rounding: 2^-24 in f32, 2^-9 in bf16. */
-#define ONE_ROUNDING     \
-    {                    \
-        1e-6, 1e-6, 4e-3 \
+#define ONE_ROUNDING           \
+    {                          \
+        1e-6, 1e-6, 4e-3, 5e-4 \
     }
 
 const gx_op gx_elementwise_ops[] = {

@@ -164,7 +164,7 @@ static void mistakes_are_named_at_their_place(void **state)
         { "{op: embedding, name: y, table: w, index: w}",
           "model.yaml:11:47: embedding \"y\": index is f32, expected i32" },
         { "{op: embedding, name: y, table: i, index: i}",
-          "model.yaml:11:37: embedding \"y\": table is i32, expected f32 or bf16" },
+          "model.yaml:11:37: embedding \"y\": table is i32, expected f32, bf16 or f16" },
         { "{op: embedding, name: y, table: v, index: i}",
           "model.yaml:11:37: embedding \"y\": table has shape [3], expected 2 "
           "dimensions" },

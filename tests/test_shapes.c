@@ -477,7 +477,7 @@ static void what_does_not_fit_is_said_with_its_place(void **state)
         { "op: concat, name: y, x: [x], axis: -4",
           "model.yaml:10:41: concat \"y\": axis is -4, expected one from -3 to 2" },
         { "op: cast, name: y, x: x, dtype: i64",
-          "model.yaml:10:38: dtype is \"i64\", expected one of: f32, bf16, i32" },
+          "model.yaml:10:38: dtype is \"i64\", expected one of: f32, bf16, f16, i32" },
     };
 
     (void)state;
