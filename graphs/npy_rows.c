@@ -74,6 +74,8 @@ gx_dtype gx_npy_rows_dtype(const gx_npy_rows *rows)
 {
     const gx_npy *head = &rows->head;
 
+    if (head->type == 'f' && head->bytes == 2)
+        return GX_F16;
     if (head->type == 'f' && head->bytes == 4)
         return GX_F32;
     if (head->type == 'f' && head->bytes == 8)

@@ -409,7 +409,8 @@ static double rms_norm_bwd_flops(const gx_graph *graph, const gx_node *node)
 }
 
 /* Statistics in f32 about a mean that is exact to the last digit of x: some roundings of
- * 2^-24, more where a row is long. bf16: the result is rounded to 8 bits, 2^-9. */
+ * 2^-24, more where a row is long. bf16: the result is rounded to 8 bits, 2^-9; f16: to
+ * 11, 2^-12. */
 #define NORM_TOLERANCE         \
     {                          \
         4e-6, 4e-6, 5e-3, 7e-4 \

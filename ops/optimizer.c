@@ -399,7 +399,8 @@ const gx_op gx_optimizer_ops[] = {
         .reference = sgd_reference,
         .flops = sgd_flops,
         .samples = gx_sgd_samples,
-        /* A few roundings of 2^-24; a bf16 parameter is rounded to 8 bits. */
+        /* A few roundings of 2^-24; a parameter of bf16 is rounded to 8 bits, of f16
+         * to 11. */
         .tolerance = { 1e-6, 1e-6, 4e-3, 5e-4 },
     },
     {
@@ -457,7 +458,8 @@ const gx_op gx_optimizer_ops[] = {
         .flops = adam_flops,
         .samples = gx_adamw_samples,
         /* f32: the correction 1 - beta2^t starts at 0.001 and loses ten bits if beta2^t
-         * is taken in f32: 2^-24 / 0.001. bf16: m, v and param are rounded to 8 bits. */
+         * is taken in f32: 2^-24 / 0.001. bf16: m, v and param are rounded to 8 bits,
+         * f16: to 11. */
         .tolerance = { 1e-4, 1e-4, 5e-3, 7e-4 },
     },
     { 0 },

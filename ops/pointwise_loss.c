@@ -264,7 +264,8 @@ static double bce_flops(const gx_graph *graph, const gx_node *node)
     {                          \
         1e-5, 1e-5, 1e-5, 1e-5 \
     }
-/* Some roundings in f32, and exp's own error; bf16 rounds the result to 8 bits. */
+/* Some roundings in f32, and exp's own error; bf16 rounds the result to 8 bits, f16 to
+ * 11. */
 #define BWD_TOLERANCE          \
     {                          \
         1e-6, 1e-6, 5e-3, 7e-4 \

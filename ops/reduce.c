@@ -313,7 +313,7 @@ static double no_flops(const gx_graph *graph, const gx_node *node)
 }
 
 /* f32 partial sums of some thousand terms in a fixed order, terms of either sign; bf16:
- * the result is rounded to 8 bits. */
+ * the result is rounded to 8 bits, f16: to 11. */
 #define SUMMED                 \
     {                          \
         1e-5, 1e-5, 5e-3, 7e-4 \

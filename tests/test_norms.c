@@ -228,7 +228,7 @@ static void the_default_eps_of_rms_norm_goes_by_the_type(void **state)
     static const struct {
         gx_dtype dtype;
         double eps;
-    } types[] = { { GX_F32, 0x1p-23 }, { GX_BF16, 0x1p-7 } };
+    } types[] = { { GX_F32, 0x1p-23 }, { GX_BF16, 0x1p-7 }, { GX_F16, 0x1p-10 } };
     const gx_op *op = gx_op_find("rms_norm");
     double x = 0x1p-4, out = 0;
     gx_error err = { 0 };

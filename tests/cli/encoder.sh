@@ -3,7 +3,7 @@
 
 examples=$root/graphs/examples
 cp "$examples"/copy_*.npy "$work"
-for precision in f32 tf32 bf16; do
+for precision in f32 tf32 bf16 f16; do
     sed "s/^precision: .*/precision: $precision/" "$examples/encoder_copy.yaml" >"$work/model.yaml"
     run 0 run "$work/model.yaml" --device cpu -q
     loss=$(awk '/held out +loss/ { print $4 }' "$work/out")

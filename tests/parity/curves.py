@@ -29,7 +29,7 @@ import tempfile
 import model
 
 STEPS = 100
-TYPES = {"cpu": ("f64", "f32", "bf16"), "gpu": ("f32", "tf32", "bf16")}
+TYPES = {"cpu": ("f64", "f32", "bf16", "f16"), "gpu": ("f32", "tf32", "bf16", "f16")}
 # f64 and f32: orders of summation, carried on through 100 steps. tf32: operands of products
 # have 11 bits, PyTorch's 24. bf16 and f16: each tensor that is stored has 8 and 11 bits, and
 # where two sums in f32 differ in the last place, a store may turn out one way or the other.
