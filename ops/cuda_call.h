@@ -62,11 +62,6 @@ static inline int64_t gx_rows(const gx_tensor *tensor)
     return rows;
 }
 
-static inline bool gx_is_float(gx_dtype dtype)
-{
-    return dtype == GX_F32 || dtype == GX_BF16;
-}
-
 /* The largest power of two, up to `most`, that divides the address. */
 static inline unsigned gx_alignment_of(const void *data, unsigned most)
 {

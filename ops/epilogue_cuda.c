@@ -10,7 +10,7 @@ static const char *refuses_forward(const gx_group *group, const gx_ctx *ctx)
     const gx_tensor *x = &group->call[0].arg[GX_EPILOGUE_X];
 
     (void)ctx;
-    return gx_is_float(x->dtype) ? NULL : "only f32 and bf16";
+    return gx_is_float(x->dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 static gx_epilogue describe_forward(const gx_group *group)
@@ -64,7 +64,7 @@ static const char *refuses_backward(const gx_group *group, const gx_ctx *ctx)
     const gx_tensor *dy = &group->call[0].arg[GX_EPILOGUE_BWD_DY];
 
     (void)ctx;
-    return gx_is_float(dy->dtype) ? NULL : "only f32 and bf16";
+    return gx_is_float(dy->dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 static gx_epilogue_bwd describe_backward(const gx_group *group)

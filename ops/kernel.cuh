@@ -4,6 +4,7 @@
 #define GX_KERNEL_CUH
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <stdint.h>
 
 #include "cuda_call.h"
@@ -29,6 +30,11 @@ static __device__ __forceinline__ float gx_to_float(__nv_bfloat16 x)
     return __bfloat162float(x);
 }
 
+static __device__ __forceinline__ float gx_to_float(__half x)
+{
+    return __half2float(x);
+}
+
 static __device__ __forceinline__ void gx_store(float *to, float x)
 {
     *to = x;
@@ -37,6 +43,37 @@ static __device__ __forceinline__ void gx_store(float *to, float x)
 static __device__ __forceinline__ void gx_store(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16_rn(x);
+}
+
+static __device__ __forceinline__ void gx_store(__half *to, float x)
+{
+    *to = __float2half_rn(x);
+}
+
+/* Elements of a vector as wide as a load can be. */
+template <typename T> constexpr int gx_widest = 16 / (int)sizeof(T);
+
+static inline int gx_widest_of(gx_dtype dtype)
+{
+    return 16 / (int)gx_dtype_bytes(dtype);
+}
+
+/* Calls f with a gx_type of what the elements of a tensor are: how a launcher comes from
+ * a type in a table to the instance of its kernel. */
+template <typename T> struct gx_type {
+    using type = T;
+};
+
+template <typename F> static inline auto gx_with_type(gx_dtype dtype, F f)
+{
+    switch (dtype) {
+    case GX_BF16:
+        return f(gx_type<__nv_bfloat16>());
+    case GX_F16:
+        return f(gx_type<__half>());
+    default:
+        return f(gx_type<float>());
+    }
 }
 
 /* N elements that are read and written at once; their address is a multiple of their

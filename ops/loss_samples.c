@@ -24,14 +24,27 @@
               "backward: loss\noptimizer: {adamw: {}}\n"                            \
               "metrics: {accuracy: {logits: x, labels: y}}\noutputs: [loss]\n")
 
-#define CLASSES_TRAINED_WITH(rows, first, classes, more)                              \
+#define CLASSES_TRAINED_WITH(rows, first, classes, more) \
+    CLASSES_TRAINED_BY("sgd: {lr: 0.1}", rows, first, classes, more)
+#define CLASSES_TRAINED_BY(optimizer, rows, first, classes, more)                     \
     GX_SAMPLE("  y: {shape: [" rows "], dtype: i32, init: {integers: [" first         \
               ", " classes "]}}\n",                                                   \
               GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]",       \
                                                 "{normal: {std: 3}}") GX_SAMPLE_OPS   \
               "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y" more \
               "}\n"                                                                   \
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
+              "backward: loss\noptimizer: {" optimizer "}\noutputs: [loss]\n")
+
+/* The gradient of the loss is a scale, a power of two or not. */
+#define SCALE(value) "  s: {shape: [], dtype: f32, init: {constant: " value "}}\n"
+#define CLASSES_SCALED(rows, first, classes, scale, more)                                \
+    GX_SAMPLE(                                                                           \
+        GX_SAMPLE_TENSOR("x", "[" rows ", " classes "]",                                 \
+                         "{normal: {std: 3}}") "  y: {shape: [" rows                     \
+                                               "], dtype: i32, init: {integers: [" first \
+                                               ", " classes "]}}\n" SCALE(scale),        \
+        GX_SAMPLE_OPS "  - {op: softmax_cross_entropy.bwd, name: r, logits: x, "         \
+                      "labels: y, dy: s, dlogits: z" more "}\noutputs: [z]\n")
 
 #define ALL_CLASSES(op, out)                                                            \
     CLASSES(op, "1", "1", out), CLASSES(op, "1", "2", out), CLASSES(op, "7", "3", out), \
@@ -53,6 +66,8 @@ const char *const gx_sce_samples[] = {
     ALL_VARIANTS("softmax_cross_entropy", "out"),
     CLASSES_TRAINED_WITH("40", "-1", "6", ", ignore_index: -1, label_smoothing: 0.1"),
     CLASSES_TRAINED_WITH("5", "0", "3", ", reduction: sum, label_smoothing: 1"),
+    CLASSES_TRAINED_BY("sgd: {lr: 0.1}, loss_scale: 96", "40", "-1", "6",
+                       ", ignore_index: -1, label_smoothing: 0.1"),
     CLASSES_TRAINED("1", "2"),
     CLASSES_TRAINED("64", "10"),
     CLASSES_TRAINED("33", "257"),
@@ -60,7 +75,11 @@ const char *const gx_sce_samples[] = {
 };
 const char *const gx_sce_bwd_samples[] = {
     ALL_VARIANTS("softmax_cross_entropy.bwd", "dlogits"),
-    ALL_CLASSES("softmax_cross_entropy.bwd", "dlogits"), NULL
+    ALL_CLASSES("softmax_cross_entropy.bwd", "dlogits"),
+    CLASSES_SCALED("64", "0", "10", "1024", ""),
+    CLASSES_SCALED("70", "-1", "33", "0.75", ", ignore_index: -1, label_smoothing: 0.1"),
+    CLASSES_SCALED("3", "0", "1100", "24", ", reduction: sum"),
+    NULL
 };
 const char *const gx_accuracy_samples[] = { ALL_CLASSES("accuracy", "out"), NULL };
 
@@ -105,11 +124,26 @@ const char *const gx_perplexity_samples[] = {
               GX_SAMPLE_OPS "  - {op: " op ", name: r, x: x, target: t, " out ": z" more \
                             "}\noutputs: [z]\n")
 
-#define POINTS_TRAINED(op, shape, more)                                             \
+#define POINTS_SCALED(op, shape, scale, more)                                     \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", shape, "{normal: {std: 2}}")                  \
+                  GX_SAMPLE_TENSOR("t", shape, "{uniform: [0, 1]}") SCALE(scale), \
+              GX_SAMPLE_OPS "  - {op: " op                                        \
+                            ", name: r, x: x, target: t, dy: s, dx: z" more       \
+                            "}\noutputs: [z]\n")
+#define ALL_SCALED(op)                                                            \
+    POINTS_SCALED(op, "[]", "1024", ""), POINTS_SCALED(op, "[3, 5]", "0.75", ""), \
+        POINTS_SCALED(op, "[33, 1025]", "4096", ""),                              \
+        POINTS_SCALED(op, "[7, 11]", "24", ", reduction: sum")
+
+#define POINTS_TRAINED(op, shape, more) \
+    POINTS_TRAINED_BY("sgd: {lr: 0.1}", op, shape, more)
+#define POINTS_TRAINED_BY(optimizer, op, shape, more)                               \
     GX_SAMPLE("  t: {shape: " shape ", dtype: f32, init: {uniform: [0, 1]}}\n",     \
               GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "normal") GX_SAMPLE_OPS \
               "  - {op: " op ", name: loss, x: x, target: t" more "}\n"             \
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
+              "backward: loss\noptimizer: {" optimizer "}\noutputs: [loss]\n")
+#define POINTS_TRAINED_SCALED(op) \
+    POINTS_TRAINED_BY("sgd: {lr: 0.1}, loss_scale: 96", op, "[9, 130]", "")
 
 #define ALL_POINTS(op, out)                                                         \
     POINTS_WITH(op, "[]", out, ""), POINTS_WITH(op, "[1]", out, ""),                \
@@ -117,19 +151,23 @@ const char *const gx_perplexity_samples[] = {
         POINTS_WITH(op, "[7, 11]", out, ", reduction: sum"),                        \
         POINTS_WITH(op, "[0, 4]", out, ", reduction: sum")
 
-const char *const gx_mse_samples[] = { ALL_POINTS("mse", "out"),
-                                       POINTS_TRAINED("mse", "[7]", ", reduction: sum"),
-                                       POINTS_TRAINED("mse", "[1]", ""),
-                                       POINTS_TRAINED("mse", "[9, 130]", ""), NULL };
-const char *const gx_mse_bwd_samples[] = { ALL_POINTS("mse.bwd", "dx"), NULL };
+const char *const gx_mse_samples[] = {
+    ALL_POINTS("mse", "out"),         POINTS_TRAINED("mse", "[7]", ", reduction: sum"),
+    POINTS_TRAINED("mse", "[1]", ""), POINTS_TRAINED("mse", "[9, 130]", ""),
+    POINTS_TRAINED_SCALED("mse"),     NULL
+};
+const char *const gx_mse_bwd_samples[] = { ALL_POINTS("mse.bwd", "dx"),
+                                           ALL_SCALED("mse.bwd"), NULL };
 const char *const gx_l1_samples[] = { ALL_POINTS("l1", "out"),
                                       POINTS_TRAINED("l1", "[7]", ", reduction: sum"),
-                                      POINTS_TRAINED("l1", "[9, 130]", ""), NULL };
-const char *const gx_l1_bwd_samples[] = { ALL_POINTS("l1.bwd", "dx"), NULL };
-const char *const gx_bce_samples[] = {
-    ALL_POINTS("bce_with_logits", "out"),
-    POINTS_TRAINED("bce_with_logits", "[7]", ", reduction: sum"),
-    POINTS_TRAINED("bce_with_logits", "[9, 130]", ""), NULL
-};
+                                      POINTS_TRAINED("l1", "[9, 130]", ""),
+                                      POINTS_TRAINED_SCALED("l1"), NULL };
+const char *const gx_l1_bwd_samples[] = { ALL_POINTS("l1.bwd", "dx"),
+                                          ALL_SCALED("l1.bwd"), NULL };
+const char *const gx_bce_samples[] = { ALL_POINTS("bce_with_logits", "out"),
+                                       POINTS_TRAINED("bce_with_logits", "[7]",
+                                                      ", reduction: sum"),
+                                       POINTS_TRAINED("bce_with_logits", "[9, 130]", ""),
+                                       POINTS_TRAINED_SCALED("bce_with_logits"), NULL };
 const char *const gx_bce_bwd_samples[] = { ALL_POINTS("bce_with_logits.bwd", "dx"),
-                                           NULL };
+                                           ALL_SCALED("bce_with_logits.bwd"), NULL };

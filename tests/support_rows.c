@@ -47,6 +47,9 @@ static double number_at(const test_operand *o, const char *bytes, int64_t i)
     case GX_BF16:
         memcpy(&half, bytes + 2 * i, sizeof half);
         return (double)gx_bf16_to_float(half);
+    case GX_F16:
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        return (double)gx_f16_to_float(half);
     case GX_I32:
         memcpy(&whole, bytes + 4 * i, sizeof whole);
         return whole;
@@ -58,10 +61,11 @@ static double number_at(const test_operand *o, const char *bytes, int64_t i)
 
 static void put_number(const test_operand *o, char *bytes, int64_t i, double x)
 {
-    const uint16_t half = gx_bf16_from_float((float)x);
     const float single = (float)x;
+    const uint16_t half = o->device.dtype == GX_F16 ? gx_f16_from_float(single)
+                                                    : gx_bf16_from_float(single);
 
-    if (o->device.dtype == GX_BF16) {
+    if (gx_dtype_bytes(o->device.dtype) == sizeof half) {
         memcpy(bytes + 2 * i, &half, sizeof half);
     } else if (o->device.dtype == GX_I32) {
         const int32_t whole = (int32_t)x;
@@ -210,7 +214,10 @@ int test_call_run(test_device *s, const gx_alternative *alternative,
 
 static void compare(const test_call *b)
 {
-    const int precision = b->call.arg[0].dtype == GX_BF16 ? 2 : 0;
+    const gx_dtype dtype = b->call.arg[0].dtype;
+    const gx_precision precision = dtype == GX_BF16  ? GX_PRECISION_BF16
+                                   : dtype == GX_F16 ? GX_PRECISION_F16
+                                                     : GX_PRECISION_F32;
 
     for (int i = 0; i < GX_MAX_ARGS; i++) {
         if (!b->of[i] || !b->of[i]->is_output)
