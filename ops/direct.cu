@@ -1,11 +1,10 @@
 /* Small products with what follows them: see direct.cuh. */
+#include "cluster.cuh"
 #include "direct.cuh"
 #include "direct.h"
 
 namespace
 {
-
-constexpr int MAX_CLUSTER = GX_DIRECT_ROW_TILES;
 
 /* Elements of a tile that one thread finishes. */
 template <typename TILE>
@@ -13,43 +12,8 @@ constexpr int PER_THREAD = (TILE::BM * TILE::BN + TILE::THREADS - 1) / TILE::THR
 
 /* --- column sums --- */
 
-/* The blocks of a cluster are the row tiles of the same columns. The first arrival only
- * says that the block has begun; the second also publishes what was stored. */
-__device__ __forceinline__ void arrive_at_cluster(bool publish)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (publish)
-        asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
-    else
-        asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
-#else
-    (void)publish;
-#endif
-}
-
-__device__ __forceinline__ void wait_for_cluster()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
-#endif
-}
-
-/* Writes x where `own` lies in the first block of the cluster. */
-__device__ __forceinline__ void store_at_first(float *own, float x)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    uint32_t address;
-
-    asm("mapa.shared::cluster.u32 %0, %1, 0;\n"
-        : "=r"(address)
-        : "r"((uint32_t)__cvta_generic_to_shared(own)));
-    asm volatile("st.shared::cluster.f32 [%0], %1;\n" ::"r"(address), "f"(x) : "memory");
-#else
-    *own = x;
-#endif
-}
-
-/* dbias of this column tile from each thread's sum over its rows, all of one column. With
+/* The blocks of a cluster are the row tiles of the same columns. dbias of this column
+ * tile from each thread's sum over its rows, all of one column. With
  * several row tiles the first adds them, in order. `column_sums` holds THREADS. */
 template <typename T, typename TILE>
 __device__ __forceinline__ void add_columns(float sum, float *column_sums, int column,
@@ -57,7 +21,7 @@ __device__ __forceinline__ void add_columns(float sum, float *column_sums, int c
 {
     constexpr int BN = TILE::BN, THREADS = TILE::THREADS;
     static_assert(THREADS % BN == 0, "a thread would meet several columns");
-    __shared__ float tiles[MAX_CLUSTER][BN];
+    __shared__ float tiles[GX_MAX_CLUSTER][BN];
     const int c = (int)threadIdx.x;
     const bool is_cluster = gridDim.y > 1;
 
@@ -65,18 +29,18 @@ __device__ __forceinline__ void add_columns(float sum, float *column_sums, int c
     column_sums[c] = sum;
     __syncthreads();
     if (is_cluster)
-        wait_for_cluster(); /* every block of it has begun */
+        gx_wait_for_cluster(); /* every block of it has begun */
     if (c < BN) {
         sum = 0.0f;
 #pragma unroll
         for (int s = 0; s < THREADS / BN; s++)
             sum += column_sums[s * BN + c];
         if (is_cluster)
-            store_at_first(&tiles[blockIdx.y][c], sum);
+            gx_store_at_first(&tiles[blockIdx.y][c], sum);
     }
     if (is_cluster) {
-        arrive_at_cluster(true);
-        wait_for_cluster();
+        gx_arrive_at_cluster(true);
+        gx_wait_for_cluster();
         sum = 0.0f;
         for (int s = 0; c < BN && s < (int)gridDim.y; s++)
             sum += tiles[s][c];
@@ -128,7 +92,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
     TILE tile;
 
     if (has_sums && gridDim.y > 1)
-        arrive_at_cluster(false);
+        gx_arrive_at_cluster(false);
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
              { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
              sums, [&] {
@@ -237,8 +201,9 @@ template <typename T> instance find_turned(const gx_tile *tile)
 
 static instance find(const gx_tile *tile)
 {
-    return tile->math == GX_TILE_BF16 ? find_turned<__nv_bfloat16>(tile)
-                                      : find_turned<float>(tile);
+    return tile->math == GX_TILE_BF16  ? find_turned<__nv_bfloat16>(tile)
+           : tile->math == GX_TILE_F16 ? find_turned<__half>(tile)
+                                       : find_turned<float>(tile);
 }
 
 } // namespace

@@ -11,6 +11,8 @@
 #ifndef GX_DIRECT_CUH
 #define GX_DIRECT_CUH
 
+#include <type_traits>
+
 #include "kernel.cuh"
 
 namespace
@@ -128,6 +130,12 @@ __device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
     return bits;
 }
 
+#define GX_DIRECT_MMA16(TYPE)                                                   \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 " \
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"      \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
+                 : "r"(a0[0]), "r"(a1[0]), "r"(a0[1]), "r"(a1[1]), "r"(b[0]), "r"(b[1]))
+
 /* sum += 16 rows of a times 8 columns of b, one chunk of k. a0 and a1 are the rows g and
  * g + 8 of the instruction. */
 template <typename T>
@@ -144,14 +152,13 @@ __device__ __forceinline__ void multiply_chunk(float (&sum)[4],
                          : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
                          : "r"(a0[s]), "r"(a1[s]), "r"(a0[s + 1]), "r"(a1[s + 1]),
                            "r"(b[s]), "r"(b[s + 1]));
+    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+        GX_DIRECT_MMA16("bf16");
     } else {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                     : "r"(a0[0]), "r"(a1[0]), "r"(a0[1]), "r"(a1[1]), "r"(b[0]),
-                       "r"(b[1]));
+        GX_DIRECT_MMA16("f16");
     }
 }
+#undef GX_DIRECT_MMA16
 
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
  * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is

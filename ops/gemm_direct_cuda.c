@@ -6,7 +6,6 @@
 #include "gemm_cuda.h"
 
 enum {
-    CLUSTERS = 90, /* first compute capability that has them */
     MAX_GRID_Y = 65535,
     VECTOR = 16,     /* bytes that operands are aligned to */
     MAX_TILES = 4096 /* more than these are no small product */
@@ -41,7 +40,7 @@ static bool fits(const gx_tile *tile, int shape, const gx_ctx *ctx)
     if (!tile->trans_b && tile->n % columns_at_once(shape) != 0)
         return false;
     if (tile->dbias != NULL &&
-        row_tiles > (ctx->cc >= CLUSTERS ? GX_DIRECT_ROW_TILES : 1))
+        row_tiles > (ctx->cc >= GX_CLUSTER_CC ? GX_MAX_CLUSTER : 1))
         return false;
     return row_tiles <= MAX_GRID_Y && row_tiles * column_tiles <= MAX_TILES;
 }
