@@ -147,5 +147,5 @@ gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepar
     gx_tile tile = gx_gemm_tile_of(group, &plain);
 
     tile.shape = prepared->algo[0];
-    return gx_direct_launch(&tile, false, ctx, err);
+    return gx_direct_launch(&tile, gx_is_steady(group, 0, GX_GEMM_B), ctx, err);
 }

@@ -105,26 +105,41 @@ static __device__ __forceinline__ void gx_store_vector(T *to, const float (&from
 
 /* --- activations --- */
 
+/* 1 / x to one unit in the last place, in one instruction. 0 from 2^126 on. */
+static __device__ __forceinline__ float gx_reciprocal(float x)
+{
+    return __fdividef(1.0f, x);
+}
+
+/* The logistic function of x, and of -x in `rest`: 1 - s would cancel. */
+static __device__ __forceinline__ float gx_logistic(float x, float *rest)
+{
+    const float e = expf(-fabsf(x)), large = gx_reciprocal(1.0f + e), small = e * large;
+
+    *rest = x < 0.0f ? large : small;
+    return x < 0.0f ? small : large;
+}
+
 /* GELU in its tanh form is x s(2u) with the logistic function s, since
  * (1 + tanh u) / 2 = s(2u); written so, the tails keep their digits. */
 static __device__ __forceinline__ float gx_gelu_gate(float x)
 {
     const float c0 = 0.7978845608028654f, c1 = 0.044715f;
 
-    return 1.0f / (1.0f + expf(-2.0f * c0 * x * (1.0f + c1 * x * x)));
+    return gx_reciprocal(1.0f + expf(-2.0f * c0 * x * (1.0f + c1 * x * x)));
 }
 
 static __device__ __forceinline__ float gx_gelu_slope(float x)
 {
     const float c0 = 0.7978845608028654f, c1 = 0.044715f;
+    float rest;
 
     /* Beyond this the gate is 0 or 1 to the last bit, and its slope times x^3 is 0. */
     if (x < -20.0f)
         return 0.0f;
     if (x > 20.0f)
         return 1.0f;
-    const float s = gx_gelu_gate(x);
-    const float rest = gx_gelu_gate(-x); /* 1 - s */
+    const float s = gx_logistic(2.0f * c0 * x * (1.0f + c1 * x * x), &rest);
 
     return s * (1.0f + 2.0f * x * rest * c0 * (1.0f + 3.0f * c1 * x * x));
 }
@@ -148,17 +163,21 @@ static __device__ __forceinline__ float gx_gelu_erf_slope(float x)
 
 static __device__ __forceinline__ float gx_sigmoid(float x)
 {
-    return 1.0f / (1.0f + expf(-x));
+    return gx_reciprocal(1.0f + expf(-x));
 }
 
 static __device__ __forceinline__ float gx_silu_slope(float x)
 {
+    float rest;
+
     /* Beyond this the gate is 0, or 1 and its slope times x is 0. */
     if (x < -110.0f)
         return 0.0f;
     if (x > 110.0f)
         return 1.0f;
-    return gx_sigmoid(x) * (1.0f + x * gx_sigmoid(-x));
+    const float s = gx_logistic(x, &rest);
+
+    return s * (1.0f + x * rest);
 }
 
 static __device__ __forceinline__ float gx_apply_act(int act, float x)
