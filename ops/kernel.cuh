@@ -9,14 +9,21 @@
 
 #include "cuda_call.h"
 #include "launch.h"
+#if GX_TEST_DELAYS
+#include "delay.cuh"
+#endif
 
 /* The first statement of every kernel. Nothing is read before the wait, since whatever
- * ran before may have written it; only then may the next kernel be brought in. */
+ * ran before may have written it, but for operands that are `steady` (gx_group): a kernel
+ * may load those ahead. Only behind the wait may the next kernel be brought in. */
 static __device__ __forceinline__ void gx_begin_kernel()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
     cudaTriggerProgrammaticLaunchCompletion();
+#endif
+#if GX_TEST_DELAYS
+    gx_delay();
 #endif
 }
 

@@ -112,7 +112,7 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
         gx_call calls[3];
         bool elided[3 * GX_MAX_ARGS];
         const gx_ctx ctx = { .cc = 90 };
-        const gx_group group = { cases[i].n, calls, elided };
+        const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
 
         gx_match_calls(model.graph, 0, cases[i].n, calls);
         gx_match_elided(model.graph, 0, cases[i].n, elided);
