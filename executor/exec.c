@@ -47,7 +47,7 @@ static gx_status check_options(const gx_plan *plan, const gx_state *state,
         return GX_FAIL(err, GX_ERR_ARGUMENT, "steps per launch: %d, expected 1 or more",
                        options->steps_per_launch);
     if (options && options->step_loop && plan->graph->data.streams)
-        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "the data stream, and a loop on the device reads one batch again "
                        "and again: steps that stream are unrolled");
     return GX_OK;

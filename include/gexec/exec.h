@@ -216,7 +216,7 @@ typedef struct gx_exec_options {
     int steps_per_launch; /* 0 or 1: one; K: K steps in one graph */
     /* The K steps are one step, recorded once in a loop that runs on the device (a WHILE
      * node), which costs some microseconds a turn; else they are unrolled. Needs a driver
-     * of CUDA 12.4 or newer. GX_ERR_UNSUPPORTED where data stream. */
+     * of CUDA 12.4 or newer. GX_ERR_ARGUMENT where data stream. */
     bool step_loop;
     bool no_prime_check;  /* keep false: else nothing is primed; for tests of priming */
 } gx_exec_options;
