@@ -47,9 +47,9 @@ static gx_status add_loop(cudaGraph_t graph, gx_loop *loop, gx_error *err)
     cudaGraphConditionalHandle handle = 0;
     cudaGraphNode_t node = NULL;
 
-    GX_TRY(GX_CUDA(cudaGraphConditionalHandleCreate(&handle, graph, 1,
-                                                    cudaGraphCondAssignDefault),
-                   err));
+    GX_TRY(GX_CUDA(
+        cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault),
+        err));
     params.conditional.handle = handle;
     params.conditional.type = cudaGraphCondTypeWhile;
     params.conditional.size = 1;

@@ -1,5 +1,5 @@
-/* Ends a loop in a graph behind its last turn, and leaves the count as the next launch wants
- * it. */
+/* Ends a loop in a graph behind its last turn, and leaves the count as the next launch
+ * wants it. */
 #include "count_turn.h"
 
 static __global__ void count_turn_kernel(cudaGraphConditionalHandle handle, int *turns,

@@ -1,5 +1,6 @@
-/* The kernel that counts the turns of a loop in a graph, for gx_launch. Its arguments: the
- * condition's handle, the count of turns in device memory, and how many there are to be. */
+/* The kernel that counts the turns of a loop in a graph, for gx_launch. Its arguments:
+ * the condition's handle, the count of turns in device memory, and how many there are to
+ * be. */
 #ifndef GX_COUNT_TURN_H
 #define GX_COUNT_TURN_H
 

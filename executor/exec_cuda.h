@@ -8,9 +8,9 @@
 #if GX_HAVE_CUDA
 
 /* run_cuda.c: one step, op by op: what eager mode runs and what a capture records.
- * `after_unit` (may be NULL) is called behind each unit. `follows`: the step stands behind
- * another in the same graph, so that its first kernel may be programmatic where the step
- * is one chain. */
+ * `after_unit` (may be NULL) is called behind each unit. `follows`: the step stands
+ * behind another in the same graph, so that its first kernel may be programmatic where
+ * the step is one chain. */
 typedef gx_status gx_after_unit_fn(gx_exec *exec, size_t unit, void *user, gx_error *err);
 gx_status gx_walk_cuda(gx_exec *exec, bool follows, gx_after_unit_fn *after_unit,
                        void *user, gx_error *err) GX_MUST_CHECK;

@@ -19,7 +19,8 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
                        const gx_alternative *alternative, const gx_prepared *prepared,
                        void *workspace, gx_error *err) GX_MUST_CHECK;
 
-/* Median steady device time in us of a step of a laid-out plan, by graphs of so many steps
+/* Median steady device time in us of a step of a laid-out plan, by graphs of so many
+ * steps
  * (`options` may be NULL). The steps change the state. */
 gx_status gx_measure_plan(const gx_plan *plan, gx_state *state,
                           const gx_exec_options *options, double *us,

@@ -1,5 +1,5 @@
-/* A program as a graph: the walk captured K times, or once in a loop; checked node by node,
- * and replayed. */
+/* A program as a graph: the walk captured K times, or once in a loop; checked node by
+ * node, and replayed. */
 #include <stdlib.h>
 
 #include "builder.h"
@@ -148,10 +148,10 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
     void *graph_exec = NULL;
 
     gx_range_capture_begin(exec);
-    gx_status st =
-        exec->loops ? gx_record_loop(exec->device, record_turn, recording,
-                                     &recording->loop, &graph, err)
-                    : gx_record(exec->device, record_steps, recording, &graph, err);
+    gx_status st = exec->loops
+                       ? gx_record_loop(exec->device, record_turn, recording,
+                                        &recording->loop, &graph, err)
+                       : gx_record(exec->device, record_steps, recording, &graph, err);
     gx_range_end(exec);
     void *const steps = exec->loops ? recording->loop.body : graph;
     if (st == GX_OK)

@@ -52,9 +52,9 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_standing *at, gx_error 
     ctx.workspace = exec->workspace[unit->lane];
     ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
     ctx.programmatic = plan->programmatic;
-    ctx.programmatic_first =
-        at->overlaps && !at->started ? true
-                                     : plan->programmatic && unit->programmatic_first;
+    ctx.programmatic_first = at->overlaps && !at->started
+                                 ? true
+                                 : plan->programmatic && unit->programmatic_first;
     ctx.first_step = at->apart[unit->lane] || !ctx.programmatic_first;
     for (int w = 0; w < unit->n_waits; w++) {
         const cudaEvent_t event = exec->units[unit->waits[w]].event;

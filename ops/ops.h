@@ -108,7 +108,7 @@ typedef struct gx_ctx {
      * read in this step may be loaded ahead of the wait. False where steps that are
      * unrolled in one graph overlap: the step before may still be writing it. */
     bool first_step;
-    int n_launched;          /* counted by the launch seam */
+    int n_launched; /* counted by the launch seam */
 } gx_ctx;
 
 typedef struct gx_group {

@@ -89,9 +89,11 @@ cudaError_t __wrap_cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
 }
 #endif
 
-cudaError_t __wrap_cudaStreamBeginCaptureToGraph(
-    cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *from,
-    const cudaGraphEdgeData *edges, size_t n_from, enum cudaStreamCaptureMode mode)
+cudaError_t __wrap_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                                 const cudaGraphNode_t *from,
+                                                 const cudaGraphEdgeData *edges,
+                                                 size_t n_from,
+                                                 enum cudaStreamCaptureMode mode)
 {
     cudaError_t error = cudaSuccess;
 

@@ -60,7 +60,7 @@ void fake_note_mistake(const char *what);
 typedef struct fake_node {
     enum cudaGraphNodeType type;
     enum cudaMemcpyKind copy;
-    bool programmatic; /* the edge that leads to it */
+    bool programmatic;       /* the edge that leads to it */
     struct fake_graph *body; /* of a loop: its graph's own; NULL: none */
     int *turns, n_turns;     /* of a kernel that ends a loop; 0: another */
 } fake_node;
@@ -91,8 +91,8 @@ struct fake_graph {
     int n_streams;
     long places;
     bool invalid;
-    bool is_body;                /* of a loop, and freed with the graph that has it */
-    unsigned long long handle;   /* of a condition that belongs to it; 0: none */
+    bool is_body;              /* of a loop, and freed with the graph that has it */
+    unsigned long long handle; /* of a condition that belongs to it; 0: none */
 };
 
 /* Told of what is simulated, in the call that does it; a tool that traces hears the same.
@@ -118,7 +118,8 @@ const fake_node *fake_graph_add(fake_graph *graph, fake_node node);
 void fake_capture_into(fake_graph *graph, fake_stream *stream);
 /* Whether the stream captures the body of a loop, simulated or not. */
 bool fake_captures_loop(cudaStream_t stream);
-/* The body of the loop that the graph consists of; the graph itself where there is none. */
+/* The body of the loop that the graph consists of; the graph itself where there is none.
+ */
 const fake_graph *fake_loop_body(const fake_graph *graph);
 /* The kernel that ends the loop that these nodes are, or NULL. */
 const fake_node *fake_loop_end(const fake_node *nodes, size_t n_nodes);

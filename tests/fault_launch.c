@@ -1,6 +1,6 @@
 /* How many steps a launch holds, on the simulated CUDA, where a launch takes a tick and a
- * turn of a loop another: what is tried, taken and remembered; and training by launches of
- * several steps, from the command line. */
+ * turn of a loop another: what is tried, taken and remembered; and training by launches
+ * of several steps, from the command line. */
 #include "fake_cuda_paths.h"
 
 #include <stdio.h>
@@ -55,7 +55,8 @@ static void limits_are_kept(void **state)
     options.longest_launch = 0;
     options.step_loop = GX_OFF;
     assert_true(choose(&program, &options, NULL).launch_trial[7].us < 0);
-    /* In a loop a turn takes as long as a launch of one step here, which is the shorter. */
+    /* In a loop a turn takes as long as a launch of one step here, which is the shorter.
+     */
     options.step_loop = GX_ON;
     const gx_plan_info info = choose(&program, &options, NULL);
     assert_int_equal(info.steps_per_launch, 1);
@@ -120,10 +121,8 @@ static void a_choice_is_remembered_by_what_was_asked(void **state)
 
 static void a_trial_that_fails_is_told(void **state)
 {
-    static const char *const functions[] = { "cudaGraphInstantiate",
-                                             "cudaGraphLaunch",
-                                             "cudaGraphAddNode",
-                                             "cudaLaunchKernelExC",
+    static const char *const functions[] = { "cudaGraphInstantiate", "cudaGraphLaunch",
+                                             "cudaGraphAddNode", "cudaLaunchKernelExC",
                                              "cudaEventElapsedTime" };
     const gx_plan_options automatic = { .steps_per_launch = GX_STEPS_AUTO };
     path_program program;
@@ -342,8 +341,8 @@ static void comparing_holds_launches_against_as_many_eager_steps(void **state)
 static void a_loop_of_data_that_stream_is_refused(void **state)
 {
     (void)state;
-    assert_null(command(GX_EXIT_USAGE, "run",
-                        "--stream --steps-per-launch 4 --step-loop on"));
+    assert_null(
+        command(GX_EXIT_USAGE, "run", "--stream --steps-per-launch 4 --step-loop on"));
     assert_null(command(GX_EXIT_USAGE, "compare",
                         "--stream --steps-per-launch auto --step-loop on"));
 }

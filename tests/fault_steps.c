@@ -17,8 +17,9 @@ static void make_exec(path_program *program, const gx_exec_options *options)
 {
     gx_error err;
 
-    assert_ok(gx_exec_create(program->plan, program->state, options, &program->exec, &err),
-              &err);
+    assert_ok(
+        gx_exec_create(program->plan, program->state, options, &program->exec, &err),
+        &err);
     path_write_inputs(program);
 }
 
@@ -116,9 +117,8 @@ static void an_old_driver_has_no_loops(void **state)
     path_open(&program, 1);
     const long live = fake_live();
     fake_set_driver(12020);
-    assert_fails(
-        gx_exec_create(program.plan, program.state, &loop, &program.exec, &err),
-        GX_ERR_UNSUPPORTED, &err, "this one is of CUDA 12.2");
+    assert_fails(gx_exec_create(program.plan, program.state, &loop, &program.exec, &err),
+                 GX_ERR_UNSUPPORTED, &err, "this one is of CUDA 12.2");
     fake_set_driver(13000);
     assert_int_equal(fake_live(), live);
     path_close(&program);
@@ -192,11 +192,10 @@ static void many_steps_take_every_failure(void **state)
 
 static void a_failed_loop_leaves_the_stream_and_the_state(void **state)
 {
-    static const char *const functions[] = { "cudaGraphCreate",
-                                             "cudaGraphConditionalHandleCreate",
-                                             "cudaGraphAddNode",
-                                             "cudaStreamBeginCaptureToGraph",
-                                             "cudaStreamEndCapture" };
+    static const char *const functions[] = {
+        "cudaGraphCreate", "cudaGraphConditionalHandleCreate", "cudaGraphAddNode",
+        "cudaStreamBeginCaptureToGraph", "cudaStreamEndCapture"
+    };
     path_program program;
     gx_error err;
 
@@ -241,7 +240,8 @@ static int64_t edges_of(int lanes, gx_choice programmatic, const gx_exec_options
     return edges;
 }
 
-/* A chain of steps is one chain; lanes join between steps, and turns end with a full edge.
+/* A chain of steps is one chain; lanes join between steps, and turns end with a full
+ * edge.
  */
 static void steps_of_one_lane_overlap(void **state)
 {

@@ -84,8 +84,9 @@ static const gx_flag flags[] = {
       GX_MAX_STEPS_PER_LAUNCH, automatic, LAUNCHES,
       "steps in one graph launch; auto: as measured (default 1)" },
     { "--step-loop", NULL, "auto|on|off", GX_FLAG_CHOICE, AT(step_loop), 0, 0, choices,
-      LAUNCHES, "those steps as a loop on the device, or unrolled (default: unrolled, or "
-                "with N auto as measured)" },
+      LAUNCHES,
+      "those steps as a loop on the device, or unrolled (default: unrolled, or "
+      "with N auto as measured)" },
     { "--nsys-window", NULL, NULL, SWITCH(nsys_window), NO_RANGE,
       GX_CMD_RUN | GX_CMD_COMPARE, "open a window for nsys profile -c cudaProfilerApi" },
     { "--step-range", NULL, "NAME", GX_FLAG_STRING, AT(step), NO_RANGE, GX_CMD_NSYS,

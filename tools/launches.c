@@ -57,7 +57,8 @@ void gx_launches_take(gx_session *session, const gx_plan *plan)
 {
     gx_plan_info info = gx_plan_info_get(plan);
 
-    /* Of another run's data, where a plan file says it; those that stream have no loop. */
+    /* Of another run's data, where a plan file says it; those that stream have no loop.
+     */
     if (session->streams && info.step_loop)
         info.steps_per_launch = 1;
     session->steps_per_launch = info.steps_per_launch > 1 ? info.steps_per_launch : 1;

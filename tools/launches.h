@@ -1,5 +1,5 @@
-/* How many steps a launch of the graph holds: what the flags ask for, what is measured, and
- * what is said of it. */
+/* How many steps a launch of the graph holds: what the flags ask for, what is measured,
+ * and what is said of it. */
 #ifndef GX_LAUNCHES_H
 #define GX_LAUNCHES_H
 

@@ -40,11 +40,11 @@ typedef struct gx_session {
     gx_exec *exec[GX_N_PROGRAMS][2]; /* with one step a launch, and with several */
     gx_state *state;
     gx_data_info data;
-    bool streams;      /* the data stream */
-    /* In graph mode; else 1. Where the flags leave it to measuring it is 1 until the plan of
-     * training is made. */
+    bool streams; /* the data stream */
+    /* In graph mode; else 1. Where the flags leave it to measuring it is 1 until the plan
+     * of training is made. */
     int64_t steps_per_launch;
-    bool step_loop; /* they are a loop on the device */
+    bool step_loop;    /* they are a loop on the device */
     gx_tensor *inputs; /* of args->inputs */
     double state_s;    /* seconds that making the state took; < 0: not made */
 } gx_session;

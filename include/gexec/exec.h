@@ -126,10 +126,10 @@ typedef struct gx_plan_options {
     bool reuse_off;           /* no sharing of arena memory: ground truth for tests */
     bool no_measure; /* take the first alternative that applies; nothing is timed */
     /* GX_STEPS_AUTO: how many steps a launch should hold is measured, remembered in the
-     * cache and written to a new plan file; gx_plan_info has it, for gx_exec_options. 0 or
-     * a number of the caller's: nothing is measured. Where the data stream it is 1. */
+     * cache and written to a new plan file; gx_plan_info has it, for gx_exec_options. 0
+     * or a number of the caller's: nothing is measured. Where the data stream it is 1. */
     int steps_per_launch;
-    gx_choice step_loop;   /* of them: a loop on the device, or unrolled; auto: either */
+    gx_choice step_loop;    /* of them: a loop on the device, or unrolled; auto: either */
     int64_t longest_launch; /* steps that a launch can have at most; 0: no limit */
 } gx_plan_options;
 
@@ -188,8 +188,8 @@ typedef struct gx_plan_info {
     int steps_per_launch;      /* as measured; 0: not asked for */
     bool step_loop;
     gx_launch_trial launch_trial[GX_N_LAUNCH_TRIALS];
-    size_t n_forced;           /* units that took the forced alternative */
-    const char *cache_note;    /* why the cache was not read or written; NULL: it was */
+    size_t n_forced;        /* units that took the forced alternative */
+    const char *cache_note; /* why the cache was not read or written; NULL: it was */
 } gx_plan_info;
 GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
 /* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit
@@ -218,7 +218,7 @@ typedef struct gx_exec_options {
      * node), which costs some microseconds a turn; else they are unrolled. Needs a driver
      * of CUDA 12.4 or newer. GX_ERR_ARGUMENT where data stream. */
     bool step_loop;
-    bool no_prime_check;  /* keep false: else nothing is primed; for tests of priming */
+    bool no_prime_check; /* keep false: else nothing is primed; for tests of priming */
 } gx_exec_options;
 
 /* Allocates arena and workspaces, prepares each unit, loads every kernel, and primes the
@@ -287,8 +287,8 @@ typedef struct gx_exec_stats {
     double prime_s, prepare_s, capture_s, instantiate_s, upload_s, first_launch_s;
     int64_t graph_launches, eager_steps, rebuilds, instantiations;
     int64_t launches_per_step; /* kernel, copy and fill launches of one eager step */
-    /* Of the captured graph: all K steps; in a loop one step and the two nodes that repeat
-     * it; 0: not captured. */
+    /* Of the captured graph: all K steps; in a loop one step and the two nodes that
+     * repeat it; 0: not captured. */
     int64_t graph_nodes;
     int64_t programmatic_edges;
     size_t device_bytes; /* arena, workspaces and the batches that stream */
