@@ -7,10 +7,6 @@
 
 #include "exec_cuda.h"
 
-#ifndef FAULT_REAL
-#define FAULT_REAL false
-#endif
-
 static const gx_exec_options loop = { .steps_per_launch = 5, .step_loop = true };
 
 static void make_exec(path_program *program, const gx_exec_options *options)
@@ -249,8 +245,6 @@ static void steps_of_one_lane_overlap(void **state)
     const gx_exec_options four = { .steps_per_launch = 4 };
 
     (void)state;
-    if (fake_is_real())
-        skip();
     const int64_t edges = edges_of(1, GX_ON, &one);
     assert_true(edges > 0);
     assert_int_equal(edges_of(1, GX_ON, &four), 4 * edges + 3);
@@ -348,6 +342,6 @@ int main(void)
         cmocka_unit_test(what_an_earlier_step_wrote_is_not_loaded_early),
     };
 
-    path_start(FAULT_REAL);
+    path_start(false);
     return cmocka_run_group_tests_name("fault_steps", tests, NULL, NULL);
 }
