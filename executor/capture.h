@@ -13,6 +13,17 @@ typedef gx_status gx_record_fn(void *user, gx_error *err);
 gx_status gx_record(gx_device *device, gx_record_fn *record, void *user, void **graph,
                     gx_error *err) GX_MUST_CHECK;
 
+/* A loop in a graph: a WHILE node, whose condition is 1 at each launch. */
+typedef struct gx_loop {
+    uint64_t handle; /* cudaGraphConditionalHandle; the body clears the condition */
+    void *body;      /* cudaGraph_t, the graph's */
+} gx_loop;
+
+/* The same as the body of a loop in a new graph that holds nothing else. loop->handle is
+ * there when `record` is called. */
+gx_status gx_record_loop(gx_device *device, gx_record_fn *record, void *user,
+                         gx_loop *loop, void **graph, gx_error *err) GX_MUST_CHECK;
+
 /* Nodes of the graph that is being captured. Legal in a capture, and only there. */
 gx_status gx_record_count(gx_device *device, size_t *n_nodes,
                           gx_error *err) GX_MUST_CHECK;

@@ -11,27 +11,80 @@
 #define COMPAT(name, call, err) \
     gx_check_cuda((int)(call), name, __FILE__, __LINE__, (err))
 
+/* Records into the capture that has begun, and ends it: until then the stream can do
+ * nothing else, so whatever record() said. The failure that came first is kept. */
+static gx_status record_and_end(gx_device *device, gx_record_fn *record, void *user,
+                                cudaGraph_t *captured, gx_error *err)
+{
+    device->capturing = true;
+    gx_status st = record(user, err);
+    st = gx_first(st, GX_CUDA(cudaStreamEndCapture(device->stream, captured), err));
+    device->capturing = false;
+    if (st == GX_OK && !*captured)
+        st = GX_FAIL(err, GX_ERR_CAPTURE, "the capture ended without a graph");
+    return st;
+}
+
 gx_status gx_record(gx_device *device, gx_record_fn *record, void *user, void **graph,
                     gx_error *err)
 {
-    const cudaStream_t stream = device->stream;
     cudaGraph_t captured = NULL;
 
     *graph = NULL;
-    GX_TRY(
-        GX_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), err));
-    device->capturing = true;
-    gx_status st = record(user, err);
-    /* Until the capture ends the stream can do nothing else, so end it whatever record()
-     * said, and keep whichever failure came first. */
-    st = gx_first(st, GX_CUDA(cudaStreamEndCapture(stream, &captured), err));
-    device->capturing = false;
-    if (st == GX_OK && !captured)
-        st = GX_FAIL(err, GX_ERR_CAPTURE, "the capture ended without a graph");
+    GX_TRY(GX_CUDA(
+        cudaStreamBeginCapture(device->stream, cudaStreamCaptureModeThreadLocal), err));
+    const gx_status st = record_and_end(device, record, user, &captured, err);
     if (st != GX_OK && captured)
         (void)GX_CUDA(cudaGraphDestroy(captured), NULL);
     if (st == GX_OK)
         *graph = captured;
+    return st;
+}
+
+static gx_status add_loop(cudaGraph_t graph, gx_loop *loop, gx_error *err)
+{
+    struct cudaGraphNodeParams params = { .type = cudaGraphNodeTypeConditional };
+    cudaGraphConditionalHandle handle = 0;
+    cudaGraphNode_t node = NULL;
+
+    GX_TRY(GX_CUDA(
+        cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault),
+        err));
+    params.conditional.handle = handle;
+    params.conditional.type = cudaGraphCondTypeWhile;
+    params.conditional.size = 1;
+    GX_TRY(COMPAT("cudaGraphAddNode", gx_compat_add_node(&node, graph, &params), err));
+    loop->handle = handle;
+    loop->body = params.conditional.phGraph_out[0];
+    return GX_OK;
+}
+
+static gx_status record_body(gx_device *device, gx_record_fn *record, void *user,
+                             const gx_loop *loop, gx_error *err)
+{
+    cudaGraph_t captured = NULL; /* the body, which the loop's graph frees */
+
+    GX_TRY(GX_CUDA(cudaStreamBeginCaptureToGraph(device->stream, loop->body, NULL, NULL,
+                                                 0, cudaStreamCaptureModeThreadLocal),
+                   err));
+    return record_and_end(device, record, user, &captured, err);
+}
+
+gx_status gx_record_loop(gx_device *device, gx_record_fn *record, void *user,
+                         gx_loop *loop, void **graph, gx_error *err)
+{
+    cudaGraph_t made = NULL;
+
+    *graph = NULL;
+    *loop = (gx_loop){ .body = NULL };
+    GX_TRY(GX_CUDA(cudaGraphCreate(&made, 0), err));
+    gx_status st = add_loop(made, loop, err);
+    if (st == GX_OK)
+        st = record_body(device, record, user, loop, err);
+    if (st == GX_OK)
+        *graph = made;
+    else
+        (void)GX_CUDA(cudaGraphDestroy(made), NULL);
     return st;
 }
 

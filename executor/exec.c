@@ -46,6 +46,10 @@ static gx_status check_options(const gx_plan *plan, const gx_state *state,
     if (options && options->steps_per_launch < 0)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "steps per launch: %d, expected 1 or more",
                        options->steps_per_launch);
+    if (options && options->step_loop && plan->graph->data.streams)
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "the data stream, and a loop on the device reads one batch again "
+                       "and again: steps that stream are unrolled");
     return GX_OK;
 }
 
@@ -61,6 +65,7 @@ static gx_exec *new_exec(const gx_plan *plan, gx_state *state,
     exec->device = state->device;
     exec->steps_per_launch =
         options && options->steps_per_launch > 0 ? options->steps_per_launch : 1;
+    exec->loops = options && options->step_loop && exec->steps_per_launch > 1;
     exec->stats.prime_s = -1;
     exec->stats.prepare_s = -1;
     exec->stats.capture_s = -1;
@@ -97,7 +102,7 @@ static gx_status prime(gx_exec *exec, gx_error *err)
     gx_snapshot *before = NULL;
 
     GX_TRY(gx_state_save(exec->state, &before, err));
-    gx_status st = gx_walk_cuda(exec, NULL, NULL, err);
+    gx_status st = gx_walk_cuda(exec, false, NULL, NULL, err);
     st = gx_first(st, gx_device_sync(exec->device, err));
     /* Public functions forget an earlier error, and the first one is wanted. */
     st = gx_first(st, gx_state_restore(exec->state, before, st == GX_OK ? err : NULL));
@@ -165,6 +170,7 @@ void gx_exec_free(gx_exec *exec)
             gx_exec_release_unit(exec, i);
     }
     gx_feed_close(exec);
+    gx_device_release(device, exec->turns);
     for (int lane = 0; lane < GX_MAX_LANES; lane++)
         gx_device_release(device, exec->workspace[lane]);
     gx_device_release(device, exec->arena);
@@ -373,6 +379,10 @@ gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err)
         return GX_FAIL(err, GX_ERR_STATE,
                        "the data stream: each launch needs a batch that gx_exec_run "
                        "copies, so that the graph cannot be launched by others");
+    if (exec && exec->loops)
+        return GX_FAIL(err, GX_ERR_STATE,
+                       "the steps of a launch are a loop, which CUDA allows in no child "
+                       "graph");
     GX_TRY(gx_exec_capture(exec, err));
     *graph = exec->graph[0];
     return GX_OK;

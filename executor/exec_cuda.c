@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "count_turn.h"
 #include "feed.h"
 #include "launch.h"
 
@@ -35,12 +36,33 @@ static bool uses_lane_1(const gx_plan *plan)
     return false;
 }
 
+/* What the loop counts with, made and loaded before the capture. */
+static gx_status open_loop(gx_exec *exec, gx_error *err)
+{
+    enum { HAS_CONDITIONS = 12040 };
+    void *turns = NULL;
+    int driver = 0;
+
+    GX_TRY(GX_CUDA(cudaDriverGetVersion(&driver), err));
+    if (driver < HAS_CONDITIONS)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "a loop in a graph needs a driver of CUDA 12.4 or newer, and this "
+                       "one is of CUDA %d.%d",
+                       driver / 1000, driver % 1000 / 10);
+    GX_TRY(gx_load_kernel(gx_count_turn_kernel(), 0, "count_turn", err));
+    GX_TRY(gx_device_alloc(exec->device, sizeof *exec->turns, &turns, err));
+    exec->turns = turns;
+    return gx_device_fill(exec->device, turns, 0, sizeof *exec->turns, err);
+}
+
 /* An event that a capture has used cannot be asked or timed afterwards, so those of the
  * lanes, of the staging and of the timing are never the same. */
 gx_status gx_exec_cuda_open(gx_exec *exec, gx_error *err)
 {
     const gx_plan *plan = exec->plan;
 
+    if (exec->loops)
+        GX_TRY(open_loop(exec, err));
     for (size_t i = 0; i < plan->n_units; i++)
         if (plan->units[i].signals)
             GX_TRY(make_event(&exec->units[i].event, cudaEventDisableTiming, err));

@@ -8,10 +8,12 @@
 #if GX_HAVE_CUDA
 
 /* run_cuda.c: one step, op by op: what eager mode runs and what a capture records.
- * `after_unit` (may be NULL) is called behind each unit. */
+ * `after_unit` (may be NULL) is called behind each unit. `follows`: the step stands
+ * behind another in the same graph, so that its first kernel may be programmatic where
+ * the step is one chain. */
 typedef gx_status gx_after_unit_fn(gx_exec *exec, size_t unit, void *user, gx_error *err);
-gx_status gx_walk_cuda(gx_exec *exec, gx_after_unit_fn *after_unit, void *user,
-                       gx_error *err) GX_MUST_CHECK;
+gx_status gx_walk_cuda(gx_exec *exec, bool follows, gx_after_unit_fn *after_unit,
+                       void *user, gx_error *err) GX_MUST_CHECK;
 /* One step of a run in eager mode, fed where its data stream. */
 gx_status gx_step_cuda(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
 
@@ -53,7 +55,8 @@ static inline gx_status gx_exec_no_cuda(gx_error *err)
     return GX_FAIL(err, GX_ERR_UNSUPPORTED, "built without CUDA");
 }
 
-#define gx_walk_cuda(exec, after_unit, user, err) ((void)(exec), gx_exec_no_cuda(err))
+#define gx_walk_cuda(exec, follows, after_unit, user, err) \
+    ((void)(exec), gx_exec_no_cuda(err))
 #define gx_step_cuda(exec, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_capture(exec, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_replay(exec, n_launches, err) \

@@ -74,7 +74,8 @@ struct gx_exec {
     gx_state *state;
     gx_device *device; /* the state's */
     int steps_per_launch;
-    int launch_step;      /* of the launch that is being recorded; 0 in eager mode */
+    bool loops;           /* they are the turns of a loop on the device, not unrolled */
+    int32_t *turns;       /* on the device: turns of the loop that are done */
     gx_arena *memory;     /* host memory of the arrays below */
     gx_call *calls;       /* by node */
     gx_bound_unit *units; /* by unit */

@@ -103,7 +103,7 @@ typedef struct lanes {
     bool *on_path;       /* by value: forward or backward goes on from it */
     int8_t *lane;        /* by value: of the unit that wrote it; -1: not written yet */
     bool writes_on_path; /* of the unit at hand */
-    int n_gradients, n_elsewhere;
+    int n_gradients;     /* from lane 1 that it reads */
 } lanes;
 
 static void see_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -133,10 +133,7 @@ static void see_writers(void *user, int32_t unit, int32_t value, bool reads, boo
     (void)writes;
     if (!reads || l->plan->graph->values[value].kind != GX_VALUE_TEMP)
         return;
-    if (l->lane[value] == 1)
-        l->n_gradients++;
-    else
-        l->n_elsewhere++;
+    l->n_gradients += l->lane[value] == 1;
 }
 
 static void note_writer(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -159,8 +156,8 @@ static bool is_sum(const gx_plan *plan, const gx_unit *unit)
 }
 
 /* A backward unit goes to lane 1 when the backward pass does not go on from it: weight
- * gradients, and sums of such. An optimizer unit follows when all that it reads comes
- * from there. */
+ * gradients, and sums of such. An optimizer unit follows a gradient that comes from
+ * there. */
 static int assign_lanes(gx_plan *plan, lanes *l)
 {
     int n_lanes = 1;
@@ -180,9 +177,8 @@ static int assign_lanes(gx_plan *plan, lanes *l)
 
         if (unit->phase == GX_PHASE_OPTIMIZER) {
             l->n_gradients = 0;
-            l->n_elsewhere = 0;
             gx_layout_accesses(plan, u, see_writers, l);
-            unit->lane = l->n_gradients > 0 && l->n_elsewhere == 0;
+            unit->lane = l->n_gradients > 0;
         }
         gx_layout_accesses(plan, u, note_writer, l);
         if (unit->lane == 1)

@@ -19,9 +19,24 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
                        const gx_alternative *alternative, const gx_prepared *prepared,
                        void *workspace, gx_error *err) GX_MUST_CHECK;
 
-/* Median steady device time in us of the whole step of a laid-out plan as a graph. The
- * steps change the state. */
-gx_status gx_measure_plan(const gx_plan *plan, gx_state *state, double *us,
+/* Median steady device time in us of a step of a laid-out plan, by graphs of so many
+ * steps
+ * (`options` may be NULL). The steps change the state. */
+gx_status gx_measure_plan(const gx_plan *plan, gx_state *state,
+                          const gx_exec_options *options, double *us,
                           gx_error *err) GX_MUST_CHECK;
+
+/* plan_trial_cuda.c: the plan on trial, and a state for it: made once, since filling it
+ * takes longer than running on it. Free the state. */
+typedef struct gx_trial {
+    gx_plan *plan;
+    const gx_plan_options *options;
+    gx_state *state;
+} gx_trial;
+
+/* As gx_measure_plan; *us is -1 where the device has no room for a second copy of the
+ * model, or cannot do it that way. */
+gx_status gx_trial_time(gx_trial *trial, const gx_exec_options *options, double *us,
+                        gx_error *err) GX_MUST_CHECK;
 
 #endif

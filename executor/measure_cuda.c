@@ -10,7 +10,7 @@ enum {
     CHAIN = 12,     /* copies in a graph: enough to hide what a launch of it costs */
     WARM = 2,       /* launches that are not timed */
     REPEATS = 9,    /* launches that are */
-    PLAN_STEPS = 20 /* steps in a block of a plan's timing */
+    PLAN_STEPS = 20 /* steps in a block of a plan's timing, or more */
 };
 
 /* A chain is cut short where it would run for longer than this. */
@@ -178,6 +178,8 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
 
 static gx_status measure_exec(gx_exec *exec, double *us, gx_error *err)
 {
+    const int k = exec->steps_per_launch;
+    const int n_steps = (PLAN_STEPS + k - 1) / k * k;
     double steps[REPEATS];
 
     /* Times do not depend on values: inputs that nobody gave are zeros. */
@@ -185,19 +187,20 @@ static gx_status measure_exec(gx_exec *exec, double *us, gx_error *err)
     for (int i = -WARM; i < REPEATS; i++) {
         gx_timing timing;
 
-        GX_TRY(gx_exec_time(exec, GX_MODE_GRAPH, PLAN_STEPS, &timing, err));
-        steps[i < 0 ? 0 : i] = 1e6 * timing.device_s / PLAN_STEPS;
+        GX_TRY(gx_exec_time(exec, GX_MODE_GRAPH, n_steps, &timing, err));
+        steps[i < 0 ? 0 : i] = 1e6 * timing.device_s / n_steps;
     }
     *us = gx_median(steps, REPEATS);
     return GX_OK;
 }
 
-gx_status gx_measure_plan(const gx_plan *plan, gx_state *state, double *us, gx_error *err)
+gx_status gx_measure_plan(const gx_plan *plan, gx_state *state,
+                          const gx_exec_options *options, double *us, gx_error *err)
 {
     gx_exec *exec = NULL;
 
     *us = -1;
-    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
+    gx_status st = gx_exec_create(plan, state, options, &exec, err);
     if (st == GX_OK)
         st = measure_exec(exec, us, err);
     gx_exec_free(exec);

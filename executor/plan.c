@@ -45,7 +45,16 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
     if (options->lanes < 0 || options->lanes > GX_MAX_LANES)
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "lanes: %d, expected 0 (as measured), 1 or 2", options->lanes);
+    if (options->steps_per_launch != 0 && options->steps_per_launch != GX_STEPS_AUTO &&
+        !gx_launch_is_possible(options->steps_per_launch, false))
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "steps per launch: %d, expected 0, 1 to %d, or GX_STEPS_AUTO",
+                       options->steps_per_launch, (int)GX_MAX_STEPS_PER_LAUNCH);
     if (options->device == GX_CPU) {
+        if (options->steps_per_launch == GX_STEPS_AUTO)
+            return GX_FAIL(err, GX_ERR_ARGUMENT,
+                           "steps per launch mean something on a GPU alone; the plan is "
+                           "for the CPU");
         if (options->force || options->lanes > 1 || options->programmatic == GX_ON)
             return GX_FAIL(err, GX_ERR_ARGUMENT,
                            "%s means something on a GPU alone; the plan is for the CPU",
@@ -74,6 +83,11 @@ static gx_status check_pinned(const gx_plan *plan, const gx_plan_options *option
         what = "programmatic launch is asked for";
     else if (options->programmatic == GX_OFF && plan->programmatic)
         what = "programmatic launch is switched off";
+    else if (options->steps_per_launch == GX_STEPS_AUTO &&
+             plan->info.steps_per_launch > 1 && options->step_loop != GX_AUTO &&
+             plan->info.step_loop != (options->step_loop == GX_ON))
+        what = plan->info.step_loop ? "unrolled steps are asked for"
+                                    : "a loop of steps is asked for";
     if (!what)
         return GX_OK;
     return GX_FAIL(err, GX_ERR_ARGUMENT,
@@ -107,6 +121,21 @@ static gx_status plan_cpu(gx_plan *plan, const gx_plan_options *options, gx_erro
     return GX_OK;
 }
 
+/* What a plan file does not say is measured, and stays unsaid: it is obeyed, not written.
+ */
+static gx_status pinned_launch(gx_plan *plan, const gx_plan_options *options,
+                               gx_error *err)
+{
+#if GX_HAVE_CUDA
+    if (options->steps_per_launch == GX_STEPS_AUTO && plan->info.steps_per_launch == 0)
+        return gx_choose_launch(plan, options, NULL, err);
+#endif
+    (void)plan;
+    (void)options;
+    (void)err;
+    return GX_OK;
+}
+
 static gx_status plan_pinned(gx_plan *plan, const gx_plan_options *options,
                              const gx_device_info *device, gx_error *err)
 {
@@ -118,7 +147,7 @@ static gx_status plan_pinned(gx_plan *plan, const gx_plan_options *options,
     plan->info.select_s = gx_plan_clock() - start;
     GX_TRY(gx_layout(plan, plan->n_lanes, !options->reuse_off, element_bytes, err));
     plan->info.layout_s = gx_plan_clock() - start - plan->info.select_s;
-    return GX_OK;
+    return pinned_launch(plan, options, err);
 }
 
 static gx_status build(gx_plan *plan, const gx_plan_options *options, gx_error *err)
@@ -155,6 +184,7 @@ gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
     made->graph = graph;
     made->device = options->device;
     made->n_lanes = 1;
+    gx_launch_trials(made->info.launch_trial);
     for (int i = 0; i < 2; i++) {
         made->info.lane_us[i] = -1;
         made->info.programmatic_us[i] = -1;

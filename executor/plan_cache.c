@@ -10,6 +10,8 @@
  *     steps:
  *       "hash": {lanes: 1, programmatic: true, lane_us: [.., ..], programmatic_us: [..,
  * ..]}
+ *     launches:
+ *       "hash": {steps: 32, loop: false, us: [.., ..]}
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,11 +28,16 @@
 typedef struct entry {
     struct entry *next; /* in its bucket */
     const char *key;
-    const char *alternative; /* NULL: a step */
+    const char *alternative; /* of a site; else STEP or LAUNCH */
     const char *refused;
     gx_choice_fields fields;
     gx_step_choice step;
+    gx_launch_choice launch;
 } entry;
+
+/* What stands in the place of an alternative's name, which none of them is. */
+static const char STEP[] = "<step>";
+static const char LAUNCH[] = "<launch>";
 
 enum { N_BUCKETS = 1024 };
 
@@ -60,15 +67,10 @@ static entry **bucket(gx_cache *cache, const char *key)
     return &cache->buckets[hash % N_BUCKETS];
 }
 
-static bool same_alternative(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static entry *find(const gx_cache *cache, const char *key, const char *alternative)
 {
     for (entry *e = *bucket((gx_cache *)cache, key); e; e = e->next) {
-        if (strcmp(e->key, key) == 0 && same_alternative(e->alternative, alternative))
+        if (strcmp(e->key, key) == 0 && strcmp(e->alternative, alternative) == 0)
             return e;
     }
     return NULL;
@@ -86,7 +88,9 @@ static entry *make(gx_cache *cache, const char *key, const char *alternative)
     e = gx_arena_alloc(cache->arena, sizeof *e);
     if (e) {
         e->key = gx_arena_text(cache->arena, key);
-        e->alternative = alternative ? gx_arena_text(cache->arena, alternative) : NULL;
+        e->alternative = alternative == STEP || alternative == LAUNCH
+                             ? alternative
+                             : gx_arena_text(cache->arena, alternative);
     }
     if (gx_arena_failed(cache->arena)) {
         set_note(cache, "plan cache", "out of memory");
@@ -139,7 +143,7 @@ void gx_cache_add(gx_cache *cache, const char *key, const gx_candidate *candidat
 
 bool gx_cache_find_step(const gx_cache *cache, const char *key, gx_step_choice *choice)
 {
-    const entry *e = find(cache, key, NULL);
+    const entry *e = find(cache, key, STEP);
 
     if (e)
         *choice = e->step;
@@ -148,11 +152,31 @@ bool gx_cache_find_step(const gx_cache *cache, const char *key, gx_step_choice *
 
 void gx_cache_add_step(gx_cache *cache, const char *key, const gx_step_choice *choice)
 {
-    entry *e = make(cache, key, NULL);
+    entry *e = make(cache, key, STEP);
 
     if (!e)
         return;
     e->step = *choice;
+    cache->changed = true;
+}
+
+bool gx_cache_find_launch(const gx_cache *cache, const char *key,
+                          gx_launch_choice *choice)
+{
+    const entry *e = find(cache, key, LAUNCH);
+
+    if (e)
+        *choice = e->launch;
+    return e != NULL;
+}
+
+void gx_cache_add_launch(gx_cache *cache, const char *key, const gx_launch_choice *choice)
+{
+    entry *e = make(cache, key, LAUNCH);
+
+    if (!e)
+        return;
+    e->launch = *choice;
     cache->changed = true;
 }
 
@@ -182,19 +206,18 @@ static void read_alternative(gx_cache *cache, gx_diagnostics *list, const char *
     e->fields = fields;
 }
 
-static bool read_pair(gx_diagnostics *list, const gx_doc *map, const char *key,
-                      double pair[2])
+static bool read_reals(gx_diagnostics *list, const gx_doc *map, const char *key,
+                       double *values, size_t n)
 {
     const gx_doc *doc = gx_plan_doc_get(map, key);
+    bool good = doc && doc->kind == GX_DOC_LIST && doc->n == n;
 
-    if (!doc || doc->kind != GX_DOC_LIST || doc->n != 2 ||
-        doc->item[0]->kind != GX_DOC_SCALAR || doc->item[1]->kind != GX_DOC_SCALAR ||
-        !gx_read_real(doc->item[0]->text, &pair[0]) ||
-        !gx_read_real(doc->item[1]->text, &pair[1])) {
-        gx_report(list, doc ? doc->pos : map->pos, "%s: expected two numbers", key);
-        return false;
-    }
-    return true;
+    for (size_t i = 0; good && i < n; i++)
+        good = doc->item[i]->kind == GX_DOC_SCALAR &&
+               gx_read_real(doc->item[i]->text, &values[i]);
+    if (!good)
+        gx_report(list, doc ? doc->pos : map->pos, "%s: expected %zu numbers", key, n);
+    return good;
 }
 
 static void read_step(gx_cache *cache, gx_diagnostics *list, const char *key,
@@ -209,25 +232,51 @@ static void read_step(gx_cache *cache, gx_diagnostics *list, const char *key,
     if (!gx_plan_doc_is_map(list, doc, "step", keys) ||
         !gx_plan_doc_int(list, doc, "lanes", &n_lanes) ||
         !gx_plan_doc_bool(list, doc, "programmatic", &step.programmatic) ||
-        !read_pair(list, doc, "lane_us", step.lane_us) ||
-        !read_pair(list, doc, "programmatic_us", step.programmatic_us))
+        !read_reals(list, doc, "lane_us", step.lane_us, 2) ||
+        !read_reals(list, doc, "programmatic_us", step.programmatic_us, 2))
         return;
     if (n_lanes < 1 || n_lanes > GX_MAX_LANES) {
         gx_report(list, doc->pos, "lanes: expected 1 or 2");
         return;
     }
     step.n_lanes = (int)n_lanes;
-    if (find(cache, key, NULL))
+    if (find(cache, key, STEP))
         return;
-    e = make(cache, key, NULL);
+    e = make(cache, key, STEP);
     if (e)
         e->step = step;
 }
 
+static void read_launch(gx_cache *cache, gx_diagnostics *list, const char *key,
+                        const gx_doc *doc)
+{
+    static const char *const keys[] = { "steps", "loop", "us", NULL };
+    gx_launch_choice launch;
+    int64_t steps;
+    entry *e;
+
+    if (!gx_plan_doc_is_map(list, doc, "launch", keys) ||
+        !gx_plan_doc_int(list, doc, "steps", &steps) ||
+        !gx_plan_doc_bool(list, doc, "loop", &launch.loop) ||
+        !read_reals(list, doc, "us", launch.us, GX_N_LAUNCH_TRIALS))
+        return;
+    if (!gx_launch_is_possible(steps, launch.loop)) {
+        gx_report(list, doc->pos, "steps: expected 1 to %d", GX_MAX_STEPS_PER_LAUNCH);
+        return;
+    }
+    launch.steps_per_launch = (int)steps;
+    if (find(cache, key, LAUNCH))
+        return;
+    e = make(cache, key, LAUNCH);
+    if (e)
+        e->launch = launch;
+}
+
 static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *doc)
 {
-    static const char *const keys[] = { "gexec_cache", "device", "sites", "steps", NULL };
-    const gx_doc *device, *sites, *steps;
+    static const char *const keys[] = { "gexec_cache", "device",   "sites",
+                                        "steps",       "launches", NULL };
+    const gx_doc *device, *sites, *steps, *launches;
     int64_t version;
 
     if (!gx_plan_doc_is_map(list, doc, "plan cache", keys) ||
@@ -236,13 +285,15 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
     device = gx_plan_doc_get(doc, "device");
     sites = gx_plan_doc_get(doc, "sites");
     steps = gx_plan_doc_get(doc, "steps");
+    launches = gx_plan_doc_get(doc, "launches"); /* may be missing */
     if (version != 1 || !device || !sites || !steps) {
         gx_report(list, doc->pos, "not a plan cache of format 1");
         return;
     }
     if (!gx_plan_doc_same_device(list, device, &cache->device) ||
         !gx_plan_doc_is_map(list, sites, "sites", NULL) ||
-        !gx_plan_doc_is_map(list, steps, "steps", NULL))
+        !gx_plan_doc_is_map(list, steps, "steps", NULL) ||
+        (launches && !gx_plan_doc_is_map(list, launches, "launches", NULL)))
         return;
     for (size_t i = 0; i < sites->n; i++) {
         const gx_doc *site = sites->item[i];
@@ -254,6 +305,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
     }
     for (size_t i = 0; i < steps->n; i++)
         read_step(cache, list, steps->key[i], steps->item[i]);
+    for (size_t i = 0; launches && i < launches->n; i++)
+        read_launch(cache, list, launches->key[i], launches->item[i]);
 }
 
 /* Adds what the file has and the cache has not. What is wrong with it is noted, and what
@@ -336,13 +389,18 @@ const char *gx_cache_note(const gx_cache *cache)
 
 /* --- writing --- */
 
-static void put_pair(gx_text *text, const double pair[2])
+static void put_reals(gx_text *text, const double *values, size_t n)
 {
-    gx_text_put(text, "[");
-    gx_plan_doc_put_real(text, pair[0]);
-    gx_text_put(text, ", ");
-    gx_plan_doc_put_real(text, pair[1]);
+    for (size_t i = 0; i < n; i++) {
+        gx_text_put(text, i ? ", " : "[");
+        gx_plan_doc_put_real(text, values[i]);
+    }
     gx_text_put(text, "]");
+}
+
+static bool is_site(const entry *e)
+{
+    return e->alternative != STEP && e->alternative != LAUNCH;
 }
 
 static void put_alternative(gx_text *text, const entry *e)
@@ -363,14 +421,14 @@ static void put_alternative(gx_text *text, const entry *e)
 static void put_site(gx_text *text, const entry *first, const entry *head)
 {
     for (const entry *e = head; e != first; e = e->next) {
-        if (e->alternative && strcmp(e->key, first->key) == 0)
+        if (is_site(e) && strcmp(e->key, first->key) == 0)
             return; /* written when that one was met */
     }
     gx_text_put(text, "  ");
     gx_plan_doc_quote(text, first->key);
     gx_text_put(text, ":\n");
     for (const entry *e = first; e; e = e->next) {
-        if (e->alternative && strcmp(e->key, first->key) == 0)
+        if (is_site(e) && strcmp(e->key, first->key) == 0)
             put_alternative(text, e);
     }
 }
@@ -381,26 +439,39 @@ static void put_step(gx_text *text, const entry *e)
     gx_plan_doc_quote(text, e->key);
     gx_text_format(text, ": {lanes: %d, programmatic: %s, lane_us: ", e->step.n_lanes,
                    e->step.programmatic ? "true" : "false");
-    put_pair(text, e->step.lane_us);
+    put_reals(text, e->step.lane_us, 2);
     gx_text_put(text, ", programmatic_us: ");
-    put_pair(text, e->step.programmatic_us);
+    put_reals(text, e->step.programmatic_us, 2);
     gx_text_put(text, "}\n");
 }
 
+static void put_launch(gx_text *text, const entry *e)
+{
+    gx_text_put(text, "  ");
+    gx_plan_doc_quote(text, e->key);
+    gx_text_format(text, ": {steps: %d, loop: %s, us: ", e->launch.steps_per_launch,
+                   e->launch.loop ? "true" : "false");
+    put_reals(text, e->launch.us, GX_N_LAUNCH_TRIALS);
+    gx_text_put(text, "}\n");
+}
+
+/* `kind`: NULL for the sites, or STEP or LAUNCH. */
 static void put_section(const gx_cache *cache, gx_text *text, const char *name,
-                        bool steps)
+                        const char *kind)
 {
     bool any = false;
 
     for (size_t i = 0; i < N_BUCKETS; i++) {
         for (const entry *e = cache->buckets[i]; e; e = e->next) {
-            if (steps != (e->alternative == NULL))
+            if (kind != (is_site(e) ? NULL : e->alternative))
                 continue;
             if (!any)
                 gx_text_format(text, "%s:\n", name);
             any = true;
-            if (steps)
+            if (kind == STEP)
                 put_step(text, e);
+            else if (kind == LAUNCH)
+                put_launch(text, e);
             else
                 put_site(text, e, cache->buckets[i]);
         }
@@ -423,8 +494,9 @@ void gx_cache_save(gx_cache *cache)
     read_file(cache);
     gx_text_put(&text, "gexec_cache: 1\n");
     gx_plan_doc_put_device(&text, &cache->device);
-    put_section(cache, &text, "sites", false);
-    put_section(cache, &text, "steps", true);
+    put_section(cache, &text, "sites", NULL);
+    put_section(cache, &text, "steps", STEP);
+    put_section(cache, &text, "launches", LAUNCH);
     if (gx_plan_doc_save(cache->path, &text, &err) != GX_OK)
         set_note(cache, "the plan cache was not written", err.message);
     else

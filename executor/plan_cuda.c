@@ -6,7 +6,6 @@
 
 #include "measure.h"
 #include "select.h"
-#include "state.h"
 
 /* Two lanes cost memory and events, so they must be worth it. */
 static const double LANE_GAIN = 0.99;
@@ -52,47 +51,19 @@ static gx_status select_cuda(gx_plan *plan, const gx_plan_options *options,
     return st;
 }
 
-/* The plan on trial, and a state for it: made once, since filling it takes longer than
- * running on it. */
-typedef struct gx_trial {
-    gx_plan *plan;
-    const gx_plan_options *options;
-    gx_state *state;
-} gx_trial;
-
-/* Where there is no room for a second copy of the model the plan is not timed, and stays
- * as it would be without timing. */
-static gx_status time_plan(gx_trial *trial, double *us, gx_error *err)
-{
-    const gx_graph *graph = trial->plan->graph;
-    gx_error own = { 0 };
-    gx_status st = GX_OK;
-
-    if (!trial->state)
-        st = gx_state_create_unfed(graph, trial->plan->device, &trial->state, &own);
-    if (st == GX_OK)
-        st = gx_measure_plan(trial->plan, trial->state, us, &own);
-    if (st == GX_OK)
-        return GX_OK;
-    *us = -1;
-    if (st == GX_ERR_DEVICE_MEMORY)
-        return GX_OK;
-    return GX_FAIL_NATIVE(err, st, own.native, "timing the plan: %s", own.message);
-}
-
 static gx_status try_lanes(gx_trial *trial, double *us, gx_error *err)
 {
     gx_plan *plan = trial->plan;
     const gx_plan_options *options = trial->options;
     double *lane_us = plan->info.lane_us;
 
-    GX_TRY(time_plan(trial, &lane_us[0], err));
+    GX_TRY(gx_trial_time(trial, NULL, &lane_us[0], err));
     *us = lane_us[0];
     if (options->lanes != 0 || lane_us[0] < 0)
         return GX_OK;
     GX_TRY(gx_layout(plan, 2, !options->reuse_off, 0, err));
     if (plan->n_lanes == 2) {
-        GX_TRY(time_plan(trial, &lane_us[1], err));
+        GX_TRY(gx_trial_time(trial, NULL, &lane_us[1], err));
         if (lane_us[1] >= 0 && lane_us[1] < LANE_GAIN * lane_us[0]) {
             *us = lane_us[1];
             return GX_OK;
@@ -114,15 +85,13 @@ static gx_status try_step(gx_trial *trial, gx_error *err)
     if (options->programmatic == GX_AUTO) {
         plan->info.programmatic_us[1] = us;
         plan->programmatic = false;
-        GX_TRY(time_plan(trial, &plan->info.programmatic_us[0], err));
+        GX_TRY(gx_trial_time(trial, NULL, &plan->info.programmatic_us[0], err));
         plan->programmatic = us >= 0 && plan->info.programmatic_us[0] >= us;
     }
     return GX_OK;
 }
 
-/* The units and what was asked for, as the key under which the choice is remembered. */
-static void step_key(const gx_plan *plan, const gx_plan_options *options, char *key,
-                     size_t size)
+void gx_plan_hash(const gx_plan *plan, char text[GX_PLAN_HASH_SIZE])
 {
     uint64_t hash[2] = { UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4) };
 
@@ -139,9 +108,18 @@ static void step_key(const gx_plan *plan, const gx_plan_options *options, char *
         for (int i = 0; unit->has_algo && i < GX_ALGO_BYTES; i++)
             hash[0] = (hash[0] ^ unit->algo[i]) * UINT64_C(0x100000001b3);
     }
-    snprintf(key, size,
-             "%zu units, lanes %d, programmatic %d, #%016" PRIx64 "%016" PRIx64,
-             plan->n_units, options->lanes, (int)options->programmatic, hash[0], hash[1]);
+    snprintf(text, GX_PLAN_HASH_SIZE, "#%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
+}
+
+/* The units and what was asked for, as the key under which the choice is remembered. */
+static void step_key(const gx_plan *plan, const gx_plan_options *options, char *key,
+                     size_t size)
+{
+    char hash[GX_PLAN_HASH_SIZE];
+
+    gx_plan_hash(plan, hash);
+    snprintf(key, size, "%zu units, lanes %d, programmatic %d, %s", plan->n_units,
+             options->lanes, (int)options->programmatic, hash);
 }
 
 static gx_status choose_step(gx_plan *plan, const gx_plan_options *options,
@@ -201,6 +179,8 @@ gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
     start = gx_plan_clock();
     if (st == GX_OK)
         st = choose_step(plan, options, cache, err);
+    if (st == GX_OK && options->steps_per_launch == GX_STEPS_AUTO)
+        st = gx_choose_launch(plan, options, cache, err);
     plan->info.select_s += gx_plan_clock() - start;
     if (st == GX_OK && cache)
         gx_cache_save(cache);

@@ -7,6 +7,7 @@
  *     lanes: 1
  *     programmatic: true
  *     unfused: false
+ *     launch: {steps: 32, loop: false}      only where it was measured
  *     units:
  *       - nodes: [fc1, fc1.epilogue]
  *         key: "tf32: gemm f32[64, 784] ... #hash"
@@ -70,9 +71,12 @@ gx_status gx_plan_write(const gx_plan *plan, const char *path, gx_error *err)
     gx_plan_doc_quote(&text, plan->graph->name ? plan->graph->name : "");
     gx_text_format(&text, "\nkind: %s\n", kind_name(plan->graph));
     gx_plan_doc_put_device(&text, &device);
-    gx_text_format(&text, "lanes: %d\nprogrammatic: %s\nunfused: %s\nunits:%s\n",
-                   plan->n_lanes, bool_name(plan->programmatic), bool_name(plan->unfused),
-                   plan->n_units ? "" : " []");
+    gx_text_format(&text, "lanes: %d\nprogrammatic: %s\nunfused: %s\n", plan->n_lanes,
+                   bool_name(plan->programmatic), bool_name(plan->unfused));
+    if (plan->info.steps_per_launch > 0)
+        gx_text_format(&text, "launch: {steps: %d, loop: %s}\n",
+                       plan->info.steps_per_launch, bool_name(plan->info.step_loop));
+    gx_text_format(&text, "units:%s\n", plan->n_units ? "" : " []");
     for (size_t i = 0; i < plan->n_units; i++)
         put_unit(&text, plan, &plan->units[i]);
     return gx_plan_doc_save(path, &text, err);
@@ -209,11 +213,32 @@ static gx_status read_units(reader *r, const gx_doc *units, gx_error *err)
     return gx_diagnostics_status(r->list, err);
 }
 
+static void read_launch(reader *r, const gx_doc *doc)
+{
+    static const char *const keys[] = { "steps", "loop", NULL };
+    int64_t steps;
+    bool loop;
+
+    if (!gx_plan_doc_is_map(r->list, doc, "launch", keys) ||
+        !gx_plan_doc_int(r->list, doc, "steps", &steps) ||
+        !gx_plan_doc_bool(r->list, doc, "loop", &loop))
+        return;
+    if (!gx_launch_is_possible(steps, loop)) {
+        gx_report(r->list, doc->pos,
+                  "launch: expected 1 to %d steps, and more than one in a loop",
+                  (int)GX_MAX_STEPS_PER_LAUNCH);
+        return;
+    }
+    r->plan->info.steps_per_launch = (int)steps;
+    r->plan->info.step_loop = loop;
+}
+
 static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device)
 {
-    static const char *const keys[] = { "gexec_plan", "model", "kind",
-                                        "device",     "lanes", "programmatic",
-                                        "unfused",    "units", NULL };
+    static const char *const keys[] = { "gexec_plan", "model",  "kind",
+                                        "device",     "lanes",  "programmatic",
+                                        "unfused",    "launch", "units",
+                                        NULL };
     gx_plan *plan = r->plan;
     const gx_doc *map, *units;
     const char *kind;
@@ -242,6 +267,8 @@ static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device
         gx_report(r->list, gx_plan_doc_get(doc, "lanes")->pos, "lanes: expected 1 or 2");
     else
         plan->n_lanes = (int)lanes;
+    if (gx_plan_doc_get(doc, "launch"))
+        read_launch(r, gx_plan_doc_get(doc, "launch"));
 }
 
 gx_status gx_plan_file_read(gx_plan *plan, const char *path, const gx_device_info *device,

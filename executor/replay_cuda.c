@@ -1,8 +1,10 @@
-/* A program as a graph: the walk captured K times, checked node by node, and replayed. */
+/* A program as a graph: the walk captured K times, or once in a loop; checked node by
+ * node, and replayed. */
 #include <stdlib.h>
 
 #include "builder.h"
 #include "capture.h"
+#include "count_turn.h"
 #include "exec_cuda.h"
 #include "feed.h"
 #include "launch.h"
@@ -14,6 +16,7 @@ typedef struct gx_recording {
     size_t n_nodes;  /* so far */
     size_t *ends;    /* by step and unit: nodes when it had been captured */
     size_t n_walked; /* entries of `ends` that are filled */
+    gx_loop loop;
 } gx_recording;
 
 static gx_status wrong_count(gx_exec *exec, size_t found, int expected, gx_error *err)
@@ -57,16 +60,28 @@ static gx_status record_steps(void *user, gx_error *err)
 {
     gx_recording *recording = user;
     gx_exec *exec = recording->exec;
-    gx_status st = GX_OK;
 
-    for (int step = 0; step < exec->steps_per_launch && st == GX_OK; step++) {
-        exec->launch_step = step;
+    for (int step = 0; step < exec->steps_per_launch; step++) {
         if (exec->feed)
             gx_feed_point(exec, recording->slot, step);
-        st = gx_walk_cuda(exec, count_unit, recording, err);
+        GX_TRY(gx_walk_cuda(exec, step > 0, count_unit, recording, err));
     }
-    exec->launch_step = 0;
-    return st;
+    return GX_OK;
+}
+
+/* A step and the count of its turn, which ends the loop with the last and stands behind
+ * all else: on lane 0, with a full edge. */
+static gx_status record_turn(void *user, gx_error *err)
+{
+    gx_recording *recording = user;
+    gx_exec *exec = recording->exec;
+    gx_ctx ctx = gx_device_ctx(exec->device, 0);
+    int n_turns = exec->steps_per_launch;
+    void *args[] = { &recording->loop.handle, &exec->turns, &n_turns };
+
+    GX_TRY(gx_walk_cuda(exec, false, count_unit, recording, err));
+    return gx_launch(&ctx, "count_turn", gx_count_turn_kernel(), (dim3){ 1, 1, 1 },
+                     (dim3){ 1, 1, 1 }, 0, args, err);
 }
 
 static bool has_work(const gx_call *call)
@@ -124,6 +139,7 @@ static gx_status check_nodes(const gx_recording *recording, void *graph, gx_erro
 
 static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
 {
+    enum { LOOP_NODES = 2 }; /* itself, and the count of turns */
     const double begin = gx_exec_clock();
     gx_graph_cost cost;
     int64_t n_programmatic = 0;
@@ -131,12 +147,16 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
     void *graph_exec = NULL;
 
     gx_range_capture_begin(exec);
-    gx_status st = gx_record(exec->device, record_steps, recording, &graph, err);
+    gx_status st = exec->loops
+                       ? gx_record_loop(exec->device, record_turn, recording,
+                                        &recording->loop, &graph, err)
+                       : gx_record(exec->device, record_steps, recording, &graph, err);
     gx_range_end(exec);
+    void *const steps = exec->loops ? recording->loop.body : graph;
     if (st == GX_OK)
-        st = check_nodes(recording, graph, err);
+        st = check_nodes(recording, steps, err);
     if (st == GX_OK)
-        st = gx_graph_programmatic_edges(graph, &n_programmatic, err);
+        st = gx_graph_programmatic_edges(steps, &n_programmatic, err);
     const double captured = gx_exec_clock();
     if (st == GX_OK)
         st = gx_graph_start(exec->device, graph, &graph_exec, &cost, err);
@@ -149,7 +169,8 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
     exec->stats.capture_s += captured - begin;
     exec->stats.instantiate_s += cost.instantiate_s;
     exec->stats.upload_s += cost.upload_s;
-    exec->stats.graph_nodes = (int64_t)recording->n_nodes;
+    exec->stats.graph_nodes =
+        (int64_t)recording->n_nodes + (exec->loops ? LOOP_NODES : 0);
     exec->stats.programmatic_edges = n_programmatic;
     exec->stats.instantiations++;
     return GX_OK;

@@ -22,7 +22,26 @@ static gx_status join_lane(gx_exec *exec, gx_error *err)
     return GX_CUDA(cudaStreamWaitEvent(device->lane_stream[0], exec->join_event, 0), err);
 }
 
-static gx_status launch_unit(gx_exec *exec, size_t i, gx_error *err)
+/* Where a step stands among others while it is walked. */
+typedef struct gx_standing {
+    bool overlaps; /* its first kernel may be programmatic to the step before */
+    bool apart[GX_MAX_LANES]; /* a full edge stands between the lane and earlier steps */
+    bool started;
+} gx_standing;
+
+/* A step of one chain follows the one before as a unit follows the one before it; lanes
+ * join and fork between steps. */
+static gx_standing stand(const gx_exec *exec, bool follows)
+{
+    gx_standing at = { .overlaps =
+                           follows && exec->plan->programmatic && !exec->fork_event };
+
+    for (int lane = 0; lane < GX_MAX_LANES; lane++)
+        at.apart[lane] = !at.overlaps;
+    return at;
+}
+
+static gx_status launch_unit(gx_exec *exec, size_t i, gx_standing *at, gx_error *err)
 {
     const gx_plan *plan = exec->plan;
     const gx_unit *unit = &plan->units[i];
@@ -31,30 +50,35 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_error *err)
     gx_ctx ctx = gx_device_ctx(exec->device, unit->lane);
     gx_group group = bound->group;
 
-    /* Layout has looked at one step alone, not at what the one before it wrote. */
-    if (exec->launch_step > 0)
-        group.steady = NULL;
-
     ctx.workspace = exec->workspace[unit->lane];
     ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
     ctx.programmatic = plan->programmatic;
-    ctx.programmatic_first = plan->programmatic && unit->programmatic_first;
+    ctx.programmatic_first = at->overlaps && !at->started
+                                 ? true
+                                 : plan->programmatic && unit->programmatic_first;
+    ctx.first_step = at->apart[unit->lane] || !ctx.programmatic_first;
+    /* Layout has looked at one step alone, not at what the one before it wrote. */
+    if (!ctx.first_step)
+        group.steady = NULL;
     for (int w = 0; w < unit->n_waits; w++) {
         const cudaEvent_t event = exec->units[unit->waits[w]].event;
 
         GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream, event, 0), err));
     }
     GX_TRY(unit->alternative->launch(&group, &bound->prepared, &ctx, err));
+    at->started |= !unit->is_view;
+    at->apart[unit->lane] |= ctx.n_launched > 0 && !ctx.programmatic_first;
     if (bound->event)
         GX_TRY(GX_CUDA(cudaEventRecord(bound->event, stream), err));
     return GX_OK;
 }
 
-gx_status gx_walk_cuda(gx_exec *exec, gx_after_unit_fn *after_unit, void *user,
-                       gx_error *err)
+gx_status gx_walk_cuda(gx_exec *exec, bool follows, gx_after_unit_fn *after_unit,
+                       void *user, gx_error *err)
 {
     const gx_plan *plan = exec->plan;
     const bool forks = exec->fork_event != NULL;
+    gx_standing at = stand(exec, follows);
     gx_step_ranges ranges;
 
     gx_ranges_step_begin(&ranges, exec);
@@ -62,7 +86,7 @@ gx_status gx_walk_cuda(gx_exec *exec, gx_after_unit_fn *after_unit, void *user,
     const bool forked = forks && st == GX_OK;
     for (size_t i = 0; i < plan->n_units && st == GX_OK; i++) {
         gx_ranges_unit_begin(&ranges, i);
-        st = launch_unit(exec, i, err);
+        st = launch_unit(exec, i, &at, err);
         if (st == GX_OK && after_unit)
             st = after_unit(exec, i, user, err);
         gx_ranges_unit_end(&ranges);
@@ -84,5 +108,5 @@ gx_status gx_step_cuda(gx_exec *exec, gx_error *err)
 {
     if (exec->feed && exec->feed->active)
         GX_TRY(gx_feed_cuda_next(exec, 1, err));
-    return gx_walk_cuda(exec, NULL, NULL, err);
+    return gx_walk_cuda(exec, false, NULL, NULL, err);
 }

@@ -94,6 +94,17 @@ typedef struct gx_step_choice {
 bool gx_cache_find_step(const gx_cache *cache, const char *key, gx_step_choice *choice);
 void gx_cache_add_step(gx_cache *cache, const char *key, const gx_step_choice *choice);
 
+/* How many steps a launch were measured to run best, by the hash of the plan. */
+typedef struct gx_launch_choice {
+    int steps_per_launch;
+    bool loop;
+    double us[GX_N_LAUNCH_TRIALS]; /* as gx_plan_info's trials; < 0: not tried */
+} gx_launch_choice;
+bool gx_cache_find_launch(const gx_cache *cache, const char *key,
+                          gx_launch_choice *choice);
+void gx_cache_add_launch(gx_cache *cache, const char *key,
+                         const gx_launch_choice *choice);
+
 /* Writes what was added, together with what others have written meanwhile. */
 void gx_cache_save(gx_cache *cache);
 /* NULL, or why the cache could not be read or written; lives as long as the cache. */
@@ -104,7 +115,20 @@ const char *gx_cache_note(const gx_cache *cache);
 /* Seconds of a clock that only goes forward. */
 double gx_plan_clock(void);
 
+/* plan_launch.c: the ways that are tried to put steps into launches, with no times. */
+void gx_launch_trials(gx_launch_trial trials[GX_N_LAUNCH_TRIALS]);
+/* True where a launch may hold so many steps at all. */
+bool gx_launch_is_possible(int64_t steps_per_launch, bool loop);
+
+enum { GX_PLAN_HASH_SIZE = 40 };
+
 #if GX_HAVE_CUDA
+/* "#" and 32 digits over the units' keys, alternatives and algorithms. */
+void gx_plan_hash(const gx_plan *plan, char text[GX_PLAN_HASH_SIZE]);
+/* plan_launch_cuda.c: how many steps a launch, as remembered or as measured now. `cache`
+ * may be NULL. */
+gx_status gx_choose_launch(gx_plan *plan, const gx_plan_options *options, gx_cache *cache,
+                           gx_error *err) GX_MUST_CHECK;
 /* Units, layout, lanes and edges for plan->graph on a GPU. */
 gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
                        const gx_device_info *device, gx_error *err) GX_MUST_CHECK;

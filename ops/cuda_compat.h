@@ -51,6 +51,17 @@ static inline cudaError_t gx_compat_graph_edges(cudaGraph_t graph, cudaGraphNode
 #endif
 }
 
+/* Adds a node without edges. */
+static inline cudaError_t gx_compat_add_node(cudaGraphNode_t *node, cudaGraph_t graph,
+                                             struct cudaGraphNodeParams *params)
+{
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddNode(node, graph, NULL, NULL, 0, params);
+#else
+    return cudaGraphAddNode(node, graph, NULL, 0, params);
+#endif
+}
+
 /* The three-argument form, since CUDA 12. */
 static inline cudaError_t gx_compat_instantiate(cudaGraphExec_t *graph_exec,
                                                 cudaGraph_t graph)

@@ -115,6 +115,8 @@ static gx_status status_of_cuda(cudaError_t error)
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorNotSupported:
+    case cudaErrorCallRequiresNewerDriver:
         return GX_ERR_UNSUPPORTED;
     default:
         return GX_ERR_CUDA;

@@ -106,7 +106,11 @@ typedef struct gx_ctx {
     size_t shared_optin_bytes;
     bool programmatic; /* kernels after the first of this unit may be programmatic */
     bool programmatic_first; /* the first may be too */
-    int n_launched;          /* counted by the launch seam */
+    /* Nothing of an earlier step is under way: what lasts (parameters, state) and is only
+     * read in this step may be loaded ahead of the wait. False where steps that are
+     * unrolled in one graph overlap: the step before may still be writing it. */
+    bool first_step;
+    int n_launched; /* counted by the launch seam */
 } gx_ctx;
 
 typedef struct gx_group {

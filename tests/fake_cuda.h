@@ -37,10 +37,15 @@ const char *fake_live_text(void);
  */
 const char *fake_mistake(void);
 
+/* Turns of loops in graphs that were launched since the start. */
+long fake_turns(void);
+
 /* What the next cudaGetDeviceCount gives without a GPU; 1 at first. */
 void fake_set_device_count(int n_devices);
 /* The compute capability of the simulated card, as 90. */
 void fake_set_cc(int cc);
+/* The CUDA version of the simulated driver, as 13000. */
+void fake_set_driver(int version);
 /* Free bytes of the simulated card. */
 void fake_set_free_bytes(size_t bytes);
 

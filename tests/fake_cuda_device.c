@@ -6,9 +6,9 @@
 #include <string.h>
 
 static struct {
-    int current, n_devices, cc;
+    int current, n_devices, cc, driver;
     size_t free_bytes;
-} card = { .n_devices = 1, .cc = 90, .free_bytes = (size_t)8 << 30 };
+} card = { .n_devices = 1, .cc = 90, .driver = 13000, .free_bytes = (size_t)8 << 30 };
 
 void fake_set_device_count(int n_devices)
 {
@@ -18,6 +18,11 @@ void fake_set_device_count(int n_devices)
 void fake_set_cc(int cc)
 {
     card.cc = cc;
+}
+
+void fake_set_driver(int version)
+{
+    card.driver = version;
 }
 
 void fake_set_free_bytes(size_t bytes)
@@ -112,7 +117,7 @@ cudaError_t __wrap_cudaDriverGetVersion(int *version)
     ENTER(cudaDriverGetVersion);
     if (fake_is_real())
         return __real_cudaDriverGetVersion(version);
-    *version = 13000;
+    *version = card.driver;
     return cudaSuccess;
 }
 
@@ -316,5 +321,6 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
     for (unsigned i = 0; i < config->numAttrs; i++)
         node.programmatic |=
             config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization;
+    fake_loop_note(&node, kernel, args);
     return fake_enqueue(config->stream, node, &captured);
 }

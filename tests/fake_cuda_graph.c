@@ -32,7 +32,7 @@ cudaError_t fake_unsafe(void)
                      : cudaSuccess;
 }
 
-static const fake_node *add_node(fake_graph *graph, fake_node node)
+const fake_node *fake_graph_add(fake_graph *graph, fake_node node)
 {
     fake_node *kept = malloc(sizeof *kept);
 
@@ -64,7 +64,7 @@ cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
     }
     if (stream->capture->invalid)
         return fake_error(cudaErrorStreamCaptureInvalidated);
-    const fake_node *kept = add_node(stream->capture, node);
+    const fake_node *kept = fake_graph_add(stream->capture, node);
     if (watcher)
         watcher->work(kept, kept);
     stream->last = ++stream->capture->places;
@@ -81,12 +81,25 @@ static void take_into(fake_graph *graph, fake_stream *stream)
     stream->joined = 0;
 }
 
-static void free_graph(fake_graph *graph)
+void fake_graph_free(fake_graph *graph)
 {
-    for (size_t i = 0; i < graph->n_nodes; i++)
+    if (graph->is_body)
+        return;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (graph->nodes[i]->body) {
+            graph->nodes[i]->body->is_body = false;
+            fake_graph_free(graph->nodes[i]->body);
+        }
         free(graph->nodes[i]);
+    }
     free(graph->nodes);
     free(graph);
+}
+
+void fake_capture_into(fake_graph *graph, fake_stream *stream)
+{
+    capturing = graph;
+    take_into(graph, stream);
 }
 
 WRAPS(cudaGraphDestroy);
@@ -108,10 +121,7 @@ cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t handle,
         return __real_cudaStreamBeginCapture(handle, mode);
     if (!handle || ((fake_stream *)handle)->capture)
         return fake_error(cudaErrorIllegalState);
-    capturing = calloc(1, sizeof *capturing);
-    if (!capturing)
-        abort();
-    take_into(capturing, (fake_stream *)handle);
+    fake_capture_into(fake_graph_create(), (fake_stream *)handle);
     return cudaSuccess;
 }
 
@@ -132,7 +142,7 @@ static cudaError_t simulate_end(fake_stream *first, cudaGraph_t *result)
     if (graph->invalid)
         error = cudaErrorStreamCaptureInvalidated;
     if (error != cudaSuccess) {
-        free_graph(graph);
+        fake_graph_free(graph);
         return fake_error((int)error);
     }
     *result = (cudaGraph_t)graph;
@@ -143,18 +153,20 @@ static cudaError_t simulate_end(fake_stream *first, cudaGraph_t *result)
 cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     const int planned = fake_enter("cudaStreamEndCapture");
+    const bool loops = fake_captures_loop(stream);
     cudaError_t error = fake_is_real() ? __real_cudaStreamEndCapture(stream, graph)
                                        : simulate_end((fake_stream *)stream, graph);
 
     if (planned != 0) {
-        if (*graph && fake_is_real())
+        if (*graph && fake_is_real() && !loops)
             (void)__real_cudaGraphDestroy(*graph);
-        else if (*graph)
-            free_graph((fake_graph *)*graph);
+        else if (*graph && !fake_is_real())
+            fake_graph_free((fake_graph *)*graph);
         *graph = NULL;
         error = fake_error(planned);
     }
-    fake_born(FAKE_GRAPH, *graph, (int)error);
+    if (!loops)
+        fake_born(FAKE_GRAPH, *graph, (int)error);
     return error;
 }
 
@@ -391,7 +403,7 @@ cudaError_t __wrap_cudaGraphDestroy(cudaGraph_t graph)
     if (fake_is_real())
         error = __real_cudaGraphDestroy(graph);
     else
-        free_graph((fake_graph *)graph);
+        fake_graph_free((fake_graph *)graph);
     return planned != 0 ? fake_error(planned) : error;
 }
 
@@ -470,8 +482,9 @@ typedef struct fake_exec {
     fake_node node[];
 } fake_exec;
 
-static cudaGraphExec_t clone_graph(const fake_graph *graph)
+static cudaGraphExec_t clone_graph(const fake_graph *whole)
 {
+    const fake_graph *graph = fake_loop_body(whole);
     fake_exec *made = malloc(sizeof *made + graph->n_nodes * sizeof made->node[0]);
 
     if (!made)
@@ -519,10 +532,14 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         fake_note_mistake("a graph was launched that is not alive");
         return fake_error(cudaErrorInvalidValue);
     }
-    clock_ms += 1;
-    if (watcher)
-        watcher->replayed(((const fake_exec *)exec)->node,
-                          ((const fake_exec *)exec)->n_nodes);
+    const fake_exec *launched = (const fake_exec *)exec;
+    const fake_node *end = fake_loop_end(launched->node, launched->n_nodes);
+    const long n_turns = end ? fake_loop_run(end) : 1;
+    for (long i = 0; i < n_turns; i++) {
+        clock_ms += 1;
+        if (watcher)
+            watcher->replayed(launched->node, launched->n_nodes);
+    }
     return cudaSuccess;
 }
 

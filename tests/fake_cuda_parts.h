@@ -60,7 +60,9 @@ void fake_note_mistake(const char *what);
 typedef struct fake_node {
     enum cudaGraphNodeType type;
     enum cudaMemcpyKind copy;
-    bool programmatic; /* the edge that leads to it */
+    bool programmatic;       /* the edge that leads to it */
+    struct fake_graph *body; /* of a loop: its graph's own; NULL: none */
+    int *turns, n_turns;     /* of a kernel that ends a loop; 0: another */
 } fake_node;
 
 typedef struct fake_graph fake_graph;
@@ -89,6 +91,8 @@ struct fake_graph {
     int n_streams;
     long places;
     bool invalid;
+    bool is_body;              /* of a loop, and freed with the graph that has it */
+    unsigned long long handle; /* of a condition that belongs to it; 0: none */
 };
 
 /* Told of what is simulated, in the call that does it; a tool that traces hears the same.
@@ -103,6 +107,26 @@ typedef struct fake_watcher {
 void fake_watch(const fake_watcher *watcher);
 
 /* --- fake_cuda_order.c: at once, or in some order that is allowed --- */
+
+/* --- fake_cuda_loop.c: graphs that are built, and loops in them --- */
+
+/* A graph without nodes; does not come back without memory. */
+fake_graph *fake_graph_create(void);
+void fake_graph_free(fake_graph *graph); /* but for a loop's body */
+const fake_node *fake_graph_add(fake_graph *graph, fake_node node);
+/* Begins a capture on the stream into a graph that has no nodes. */
+void fake_capture_into(fake_graph *graph, fake_stream *stream);
+/* Whether the stream captures the body of a loop, simulated or not. */
+bool fake_captures_loop(cudaStream_t stream);
+/* The body of the loop that the graph consists of; the graph itself where there is none.
+ */
+const fake_graph *fake_loop_body(const fake_graph *graph);
+/* The kernel that ends the loop that these nodes are, or NULL. */
+const fake_node *fake_loop_end(const fake_node *nodes, size_t n_nodes);
+/* What a launch of `kernel` says of the loop that it ends, where it ends one. */
+void fake_loop_note(fake_node *node, const void *kernel, void **args);
+/* Turns that one launch of such a loop makes. */
+long fake_loop_run(const fake_node *end);
 
 void fake_order_copy(fake_stream *stream, void *to, const void *from, size_t bytes);
 void fake_order_fill(fake_stream *stream, void *to, int byte, size_t bytes);

@@ -152,7 +152,7 @@ static gx_status measure_plan(void *user, gx_error *err)
     const path_program *program = user;
     double us = -1;
 
-    GX_TRY(gx_measure_plan(program->plan, program->state, &us, err));
+    GX_TRY(gx_measure_plan(program->plan, program->state, NULL, &us, err));
     assert_true(us > 0);
     return GX_OK;
 }

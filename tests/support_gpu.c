@@ -49,7 +49,8 @@ void gpu_open_text(gpu_program *program, const char *text, const gpu_options *op
     const gx_state_options state = { .device = 0,
                                      .seed = all.seed,
                                      .stream = all.stream };
-    const gx_exec_options exec = { .steps_per_launch = all.steps_per_launch };
+    const gx_exec_options exec = { .steps_per_launch = all.steps_per_launch,
+                                   .step_loop = all.step_loop };
     gx_error err;
 
     *program = (gpu_program){ NULL, NULL, NULL, NULL };

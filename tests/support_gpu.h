@@ -19,8 +19,9 @@ typedef struct gpu_options {
     int n_layers;                /* 0: 2 */
     int lanes;                   /* 0: 1 */
     int steps_per_launch;
+    bool step_loop;
+    const char *force;      /* an alternative; NULL: none */
     gx_choice programmatic; /* GX_AUTO: off */
-    const char *force;      /* an alternative's name */
     const char *folder;     /* where the model's data are; NULL: here */
     void *stream;
     uint64_t seed;

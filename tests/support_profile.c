@@ -286,6 +286,7 @@ static void fill_session(made_profile *made)
 
     made->args = (gx_args){ .steps_per_launch = 1, .seed = 1 };
     session->args = &made->args;
+    session->steps_per_launch = 1;
     session->state_s = 1.4e-3;
     session->device_info = (gx_device_info){ .name = "A card that is made up",
                                              .cc_major = 9,

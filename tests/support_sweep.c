@@ -73,6 +73,7 @@ void sweep_measure(gx_sweep *sweep, size_t i, const int64_t *size, double unfuse
     }
     point->way[GX_WAY_UNFUSED].launches = 20;
     point->way[GX_WAY_EAGER].launches = 12;
+    point->steps_per_launch = 1;
     point->block = 100;
     point->bits_steps = 20;
     point->n_compared = 7;

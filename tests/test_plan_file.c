@@ -119,6 +119,13 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
                 "made for driver 13000");
     try_changed(graph, "kind: train", "kind: eval", GX_ERR_MODEL, "kind");
     try_changed(graph, "lanes: 1", "lanes: 7", GX_ERR_MODEL, "expected 1 or 2");
+    try_changed(graph,
+                "units:", "launch: {steps: 4097, loop: false}\nunits:", GX_ERR_MODEL,
+                "expected 1 to 4096 steps");
+    try_changed(graph, "units:", "launch: {steps: 1, loop: true}\nunits:", GX_ERR_MODEL,
+                "more than one in a loop");
+    try_changed(graph, "units:", "launch: {steps: 2}\nunits:", GX_ERR_MODEL, "loop");
+    try_changed(graph, "units:", "launch: 2\nunits:", GX_ERR_MODEL, "launch");
     try_changed(graph, "lanes: 1", "lane: 1", GX_ERR_MODEL, "did you mean \"lanes\"?");
     try_changed(graph, "launches: -1", "launches: many", GX_ERR_MODEL, "an integer");
     try_changed(graph, "workspace: 0", "workspace: 0, algo: 12", GX_ERR_MODEL,
@@ -260,7 +267,11 @@ static void choices_come_back_whole(void **state)
                                   .programmatic = true,
                                   .lane_us = { 10.5, 9.25 },
                                   .programmatic_us = { 11, 9.25 } };
+    const gx_launch_choice launch = { .steps_per_launch = 32,
+                                      .loop = true,
+                                      .us = { 10, 9, 8.5, 8.25, 8.125, -1, -1, 11 } };
     gx_step_choice step_out;
+    gx_launch_choice launch_out;
 
     (void)state;
     in.has_algo = true;
@@ -270,6 +281,7 @@ static void choices_come_back_whole(void **state)
     gx_cache_add(cache, "tf32: gemm f32[1, 2] #ab", &in);
     gx_cache_add(cache, "tf32: gemm f32[1, 2] #ab", &bad);
     gx_cache_add_step(cache, "step #1", &step);
+    gx_cache_add_launch(cache, "step #1", &launch); /* a key says nothing of the kind */
     save_and_close(cache);
 
     cache = open_cache(folder, &card);
@@ -288,6 +300,11 @@ static void choices_come_back_whole(void **state)
     assert_int_equal(step_out.n_lanes, 2);
     assert_true(step_out.programmatic && step_out.lane_us[1] == 9.25);
     assert_false(gx_cache_find_step(cache, "step #2", &step_out));
+    assert_true(gx_cache_find_launch(cache, "step #1", &launch_out));
+    assert_int_equal(launch_out.steps_per_launch, 32);
+    assert_true(launch_out.loop);
+    assert_memory_equal(launch_out.us, launch.us, sizeof launch.us);
+    assert_false(gx_cache_find_launch(cache, "step #2", &launch_out));
     gx_cache_close(cache);
     gx_arena_free(arena);
     free(folder);

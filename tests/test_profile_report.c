@@ -31,6 +31,7 @@ static void make(gx_profile *profile, gx_args *args)
                        .steps_per_launch = 1 };
     *profile = (gx_profile){ .schedule = { 0, 3, 4, 1 } };
     session->args = args;
+    session->steps_per_launch = 1;
     session->device = 0;
     snprintf(session->device_info.name, sizeof session->device_info.name, "A card");
     assert_ok(gx_graph_parse(model, sizeof model - 1, "m", NULL, NULL,
@@ -138,7 +139,7 @@ static void what_should_be_there_is_held_against_what_is(void **state)
     profile.pass[0].losses.dropped = 5;
     profile.pass[0].expected = -1;
     profile.pass[1].stats.programmatic_edges = 7;
-    args.steps_per_launch = 8;
+    profile.timing.session.steps_per_launch = 8;
     assert_ok(gx_profile_figures(&profile, &err), &err);
     printed = print(&profile);
     assert_has(printed, "with 7 programmatic edges");

@@ -191,10 +191,17 @@ static bool parse_number(gx_args *args, const gx_flag *flag, const char *text)
 {
     uint64_t value;
 
+    for (int i = 0; flag->choices && flag->choices[i]; i++)
+        if (strcmp(text, flag->choices[i]) == 0) {
+            *(int64_t *)member(args, flag) = -1 - i;
+            return true;
+        }
     if (!parse_digits(text, &value) || value > (uint64_t)flag->high ||
         (int64_t)value < flag->low) {
-        gx_say_usage(args, "%s %s: expected a whole number from %lld to %lld", flag->name,
-                     text, (long long)flag->low, (long long)flag->high);
+        gx_say_usage(args, "%s %s: expected %s%sa whole number from %lld to %lld",
+                     flag->name, text, flag->choices ? flag->choices[0] : "",
+                     flag->choices ? " or " : "", (long long)flag->low,
+                     (long long)flag->high);
         return false;
     }
     *(int64_t *)member(args, flag) = (int64_t)value;
@@ -381,6 +388,10 @@ static bool check_together(const gx_args *args)
         wrong = "--device cpu and --eager";
     else if (args->target == GX_TARGET_CPU && args->gpu >= 0)
         wrong = "--device cpu and --gpu";
+    else if (args->eager && args->steps_per_launch != 1)
+        wrong = "--eager and --steps-per-launch";
+    else if (args->step_loop == GX_ON && args->steps_per_launch == 1)
+        wrong = "--step-loop on and one step a launch";
     else if (args->steps >= 0 && args->epochs >= 0)
         wrong = "--steps and --epochs";
     else if (args->dot && args->yaml)

@@ -58,7 +58,9 @@ typedef struct gx_args {
     int target; /* gx_target */
     int64_t gpu;
     uint64_t seed;
-    int64_t steps, epochs, steps_per_launch;
+    int64_t steps, epochs;
+    int64_t steps_per_launch; /* or GX_STEPS_AUTO */
+    int step_loop;            /* gx_choice */
     const char *plan, *force, *resume;
     int64_t lanes;
     int programmatic; /* gx_choice */

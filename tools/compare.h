@@ -63,6 +63,11 @@ gx_status gx_compare_bits(gx_compare *compare, gx_error *err) GX_MUST_CHECK;
 void gx_compare_release(gx_compare *compare);
 void gx_compare_free(gx_compare *compare);
 
+/* Host seconds of one launch of the graph, of all its steps, to an idle device; < 0: n/a.
+ */
+double gx_compare_launch_host(const gx_compare *compare);
+/* Seconds of capture and instantiation by node of the graph; < 0: n/a. */
+double gx_compare_build_a_node(const gx_compare *compare);
 /* Steps until the graph has paid for itself; < 0: never. */
 double gx_compare_pays_after(const gx_compare *compare);
 void gx_compare_print(const gx_compare *compare, FILE *out);

@@ -1,5 +1,6 @@
 /* What `gexec compare` says as JSON: every figure, and every block as it was measured. */
 #include "compare.h"
+#include "launches.h"
 #include "run_report.h"
 
 static const char *const way_names[] = { "eager_unfused", "eager", "graph" };
@@ -58,6 +59,7 @@ static void put_costs(gx_json *json, const gx_compare *compare)
     gx_json_figure(json, "instantiate", stats.instantiate_s);
     gx_json_figure(json, "upload", stats.upload_s);
     gx_json_figure(json, "first_launch", stats.first_launch_s);
+    gx_json_figure(json, "build_a_node", gx_compare_build_a_node(compare));
     gx_json_end(json);
 }
 
@@ -106,6 +108,7 @@ static void put_plan(gx_json *json, const gx_compare *compare)
     gx_json_integer(json, "cached", (int64_t)info.n_cached);
     gx_json_integer(json, "lanes", info.n_lanes);
     gx_json_bool(json, "programmatic", info.programmatic);
+    gx_launches_put(json, plan);
     gx_json_end(json);
 }
 
@@ -120,7 +123,8 @@ static void put_header(gx_json *json, const gx_compare *compare)
     gx_json_text(json, "precision", gx_graph_precision(graph));
     gx_json_text(json, "seed", gx_words_seed(session->args->seed).text);
     gx_json_integer(json, "block_steps", compare->block);
-    gx_json_integer(json, "steps_per_launch", session->args->steps_per_launch);
+    gx_json_integer(json, "steps_per_launch", session->steps_per_launch);
+    gx_json_bool(json, "step_loop", session->step_loop);
     gx_json_integer(json, "graph_nodes", stats.graph_nodes);
     gx_json_bool(json, "streams", session->streams);
     gx_json_bool(json, "interrupted", compare->interrupted);
@@ -134,11 +138,12 @@ void gx_compare_put(gx_json *json, const gx_compare *compare)
     gx_json_environment(json, "environment", session);
     put_plan(json, compare);
     put_clocks(json, compare);
-    gx_compare_put_ways(json, compare->way, session->args->steps_per_launch);
+    gx_compare_put_ways(json, compare->way, session->steps_per_launch);
     gx_compare_put_series(json, "ratio_graph_eager", &compare->ratio);
     gx_compare_put_series(json, "ratio_graph_unfused", &compare->ratio_unfused);
     gx_json_reals(json, "place_of_graph_in_pair", compare->order.values,
                   compare->order.n);
+    gx_json_figure(json, "launch_host_s", gx_compare_launch_host(compare));
     gx_json_figure(json, "empty_graph_host_s", compare->empty_s);
     gx_json_figure(json, "pays_back_after_steps", gx_compare_pays_after(compare));
     put_costs(json, compare);

@@ -54,7 +54,7 @@ static gx_status note_clocks(gx_compare *compare, gx_error *err)
 /* One submission to an idle device; with K steps a launch it is K steps in every way. */
 static gx_status single(gx_compare *compare, gx_way_times *way, gx_error *err)
 {
-    const int64_t k = compare->session.args->steps_per_launch;
+    const int64_t k = compare->session.steps_per_launch;
     gx_timing timing;
 
     GX_TRY(gx_exec_time(way->exec, way->mode, k, &timing, err));
@@ -64,7 +64,7 @@ static gx_status single(gx_compare *compare, gx_way_times *way, gx_error *err)
 
 static gx_status measure_singles(gx_compare *compare, uint64_t *random, gx_error *err)
 {
-    const int64_t k = compare->session.args->steps_per_launch;
+    const int64_t k = compare->session.steps_per_launch;
     const int64_t nodes = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec).graph_nodes;
     gx_series empty = { 0 };
     gx_status st = GX_OK;
@@ -98,7 +98,7 @@ static gx_status measure_singles(gx_compare *compare, uint64_t *random, gx_error
 static gx_status choose_block(gx_compare *compare, gx_error *err)
 {
     const gx_args *const args = compare->session.args;
-    const int64_t k = args->steps_per_launch;
+    const int64_t k = compare->session.steps_per_launch;
     const gx_way_times *const graph = &compare->way[GX_WAY_GRAPH];
     gx_timing timing;
     double n;
@@ -180,6 +180,22 @@ gx_status gx_compare_measure(gx_compare *compare, gx_error *err)
     compare->interrupted = gx_interrupted();
     compare->stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
     return st;
+}
+
+double gx_compare_launch_host(const gx_compare *compare)
+{
+    const gx_summary host = gx_series_summary(&compare->way[GX_WAY_GRAPH].host);
+
+    return host.n ? host.median * (double)compare->session.steps_per_launch : -1;
+}
+
+double gx_compare_build_a_node(const gx_compare *compare)
+{
+    const gx_exec_stats *const stats = &compare->stats;
+
+    if (stats->graph_nodes <= 0 || stats->capture_s < 0 || stats->instantiate_s < 0)
+        return -1;
+    return (stats->capture_s + stats->instantiate_s) / (double)stats->graph_nodes;
 }
 
 double gx_compare_pays_after(const gx_compare *compare)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "compare.h"
+#include "launches.h"
 #include "text_table.h"
 
 static void print_verdict(const gx_compare *compare, FILE *out)
@@ -92,7 +93,7 @@ static void add_figure(gx_text_table *table, const gx_compare *compare, const ch
 
 static void print_table(const gx_compare *compare, FILE *out)
 {
-    const int64_t k = compare->session.args->steps_per_launch;
+    const int64_t k = compare->session.steps_per_launch;
     gx_text_table *table = gx_text_table_create("lrrrr");
     static const char *const titles[] = { "a step", "eager, unfused", "eager", "graph",
                                           "count" };
@@ -141,6 +142,14 @@ static void print_ratio(const char *name, const gx_series *series, FILE *out)
         fprintf(out, "  %-28s n/a\n", name);
 }
 
+static void print_launch(const gx_compare *compare, FILE *out)
+{
+    if (compare->session.steps_per_launch > 1)
+        fprintf(out, "  %-28s %s  (%s)\n", "host of a launch",
+                gx_words_seconds(gx_compare_launch_host(compare)).text,
+                gx_launches_words(&compare->session).text);
+}
+
 static void print_replay(const gx_compare *compare, FILE *out)
 {
     const gx_exec_stats stats = compare->stats;
@@ -180,6 +189,7 @@ void gx_compare_print_costs(const gx_compare *compare, FILE *out)
         { "instantiate", stats.instantiate_s },
         { "upload", stats.upload_s },
         { "first launch", stats.first_launch_s },
+        { "capture and instantiate, a node", gx_compare_build_a_node(compare) },
         { "steady, a step", steady.median },
     };
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
@@ -222,6 +232,7 @@ void gx_compare_print_environment(const gx_compare *compare, FILE *out)
             gx_plan_unit_count(session->plan[GX_PROGRAM_TRAIN]), plan.n_measured,
             plan.n_cached, plan.n_lanes, plan.n_lanes == 1 ? "" : "s",
             plan.programmatic ? ", programmatic edges" : "");
+    gx_launches_print(session->plan[GX_PROGRAM_TRAIN], out);
 }
 
 void gx_compare_print_bits(const gx_compare *compare, FILE *out)
@@ -256,6 +267,7 @@ void gx_compare_print(const gx_compare *compare, FILE *out)
     print_table(compare, out);
     print_ratio("graph / eager, steady", &compare->ratio, out);
     print_ratio("graph / unfused, steady", &compare->ratio_unfused, out);
+    print_launch(compare, out);
     print_replay(compare, out);
     if (pays >= 0)
         fprintf(out, "  %-28s %.0f steps\n", "pays back after", pays);

@@ -12,6 +12,7 @@ static gx_status make_unfused(gx_compare *compare, gx_error *err)
     options.unfused = true;
     options.force = NULL;
     options.pin_file = NULL;
+    options.steps_per_launch = 0;
     GX_TRY(gx_plan_create(graph, &options, &compare->unfused_plan, err));
     GX_TRY(gx_exec_create(compare->unfused_plan, session->state, NULL,
                           &compare->unfused_exec, err));
@@ -27,6 +28,8 @@ static gx_status make_ways(gx_compare *compare, gx_error *err)
 
     GX_TRY(gx_session_exec(session, GX_PROGRAM_TRAIN, true, &exec, err));
     GX_TRY(gx_exec_capture(exec, err));
+    const int64_t k = session->steps_per_launch;
+    compare->bits_steps = (compare->bits_steps + k - 1) / k * k;
     GX_TRY(make_unfused(compare, err));
     compare->way[GX_WAY_UNFUSED].exec = compare->unfused_exec;
     compare->way[GX_WAY_UNFUSED].mode = GX_MODE_EAGER;
@@ -46,12 +49,9 @@ static gx_status make_ways(gx_compare *compare, gx_error *err)
 gx_status gx_compare_open(gx_compare *compare, const gx_args *args,
                           const gx_session_needs *needs, int device, gx_error *err)
 {
-    const int64_t k = args->steps_per_launch;
-
     GX_TRY(gx_session_load(&compare->session, args, needs, device, GX_MODE_GRAPH, err));
     compare->nvml = gx_nvml_open(compare->session.device_info.pci_bus_id);
     compare->bits_steps = args->steps > 0 ? args->steps : BITS_STEPS;
-    compare->bits_steps = (compare->bits_steps + k - 1) / k * k;
     return gx_session_open(&compare->session, err);
 }
 

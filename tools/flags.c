@@ -5,6 +5,7 @@ enum {
     MODEL = GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_CHECK | GX_CMD_PLAN | GX_CMD_SWEEP |
             GX_CMD_PROFILE,
     TIMED = GX_CMD_COMPARE | GX_CMD_SWEEP | GX_CMD_PROFILE,
+    LAUNCHES = GX_CMD_RUN | TIMED | GX_CMD_PLAN,
     STEPS = GX_CMD_RUN | GX_CMD_CHECK | TIMED,
     ANY = MODEL | GX_CMD_OPS | GX_CMD_DOCTOR | GX_CMD_INIT | GX_CMD_NSYS
 };
@@ -12,6 +13,7 @@ enum {
 /* In the order of the enumerations that they fill. */
 static const char *const targets[] = { "auto", "cpu", "gpu", NULL };
 static const char *const choices[] = { "auto", "on", "off", NULL };
+static const char *const automatic[] = { "auto", NULL }; /* GX_STEPS_AUTO */
 static const char *const evaluations[] = { "epoch", "end", "never", NULL };
 static const char *const stages[] = { "all",    "document", "graph", "selection",
                                       "layout", "program",  NULL };
@@ -78,8 +80,13 @@ static const gx_flag flags[] = {
       MODEL, "programmatic dependent launch (default: as measured)" },
     { "--no-cache", NULL, NULL, SWITCH(no_cache), NO_RANGE, MODEL,
       "neither read nor write the plan cache" },
-    { "--steps-per-launch", NULL, "K", GX_FLAG_NUMBER, AT(steps_per_launch), 1, 4096,
-      NULL, STEPS, "steps unrolled in one graph (default 1)" },
+    { "--steps-per-launch", NULL, "N|auto", GX_FLAG_NUMBER, AT(steps_per_launch), 1,
+      GX_MAX_STEPS_PER_LAUNCH, automatic, LAUNCHES,
+      "steps in one graph launch; auto: as measured (default 1)" },
+    { "--step-loop", NULL, "auto|on|off", GX_FLAG_CHOICE, AT(step_loop), 0, 0, choices,
+      LAUNCHES,
+      "those steps as a loop on the device, or unrolled (default: unrolled, or "
+      "with N auto as measured)" },
     { "--nsys-window", NULL, NULL, SWITCH(nsys_window), NO_RANGE,
       GX_CMD_RUN | GX_CMD_COMPARE, "open a window for nsys profile -c cudaProfilerApi" },
     { "--step-range", NULL, "NAME", GX_FLAG_STRING, AT(step), NO_RANGE, GX_CMD_NSYS,

@@ -21,7 +21,7 @@ enum {
 typedef enum gx_flag_kind {
     GX_FLAG_SWITCH, /* bool */
     GX_FLAG_STRING, /* const char * */
-    GX_FLAG_NUMBER, /* int64_t in [low, high] */
+    GX_FLAG_NUMBER, /* int64_t in [low, high]; choices[i], where there are any: -1 - i */
     GX_FLAG_SEED,   /* uint64_t */
     GX_FLAG_CHOICE, /* int: index into choices */
     GX_FLAG_PAIR,   /* gx_pairs; "name=value", once a name */

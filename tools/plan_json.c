@@ -1,4 +1,5 @@
 /* The stages of a model as JSON. */
+#include "launches.h"
 #include "plan_report.h"
 #include "run_report.h"
 
@@ -92,6 +93,7 @@ static void put_layout(gx_json *json, const gx_graph *graph, const gx_plan *plan
     gx_json_figure(json, "layout_s", info.layout_s);
     gx_json_integer(json, "lanes", info.n_lanes);
     gx_json_bool(json, "programmatic", info.programmatic);
+    gx_launches_put(json, plan);
     gx_json_integer(json, "arena_bytes", (int64_t)info.arena_bytes);
     gx_json_integer(json, "arena_bytes_without_reuse", (int64_t)info.naive_bytes);
     gx_json_integer(json, "workspace_bytes", (int64_t)info.workspace_bytes);
@@ -122,6 +124,8 @@ static void put_program(gx_json *json, const gx_session *session, const gx_exec 
     gx_json_integer(json, "device_bytes", (int64_t)stats.device_bytes);
     if (session->device != GX_CPU) {
         gx_json_figure(json, "launches_per_step", (double)stats.launches_per_step);
+        gx_json_integer(json, "steps_per_launch", session->steps_per_launch);
+        gx_json_bool(json, "step_loop", session->step_loop);
         gx_json_integer(json, "graph_nodes", stats.graph_nodes);
         gx_json_integer(json, "programmatic_edges", stats.programmatic_edges);
         gx_json_figure(json, "prepare_s", stats.prepare_s);

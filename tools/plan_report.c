@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launches.h"
 #include "text_table.h"
 
 const char *gx_value_kind_name(gx_value_kind kind)
@@ -280,6 +281,7 @@ void gx_plan_print_layout(const gx_session *session, FILE *out)
         if (info.programmatic_us[i] >= 0)
             fprintf(out, "  a step with programmatic edges %s: %s\n", i ? "on" : "off",
                     gx_words_seconds(info.programmatic_us[i] * 1e-6).text);
+    gx_launches_print(plan, out);
     titles(table, heads);
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
         const gx_slot_info slot = gx_plan_slot(plan, i);
@@ -319,9 +321,9 @@ void gx_plan_print_program(const gx_session *session, const gx_exec *exec, FILE 
     fprintf(out, "program  captured on %s\n", gx_session_place(session).text);
     fprintf(out,
             "  an eager step is %s launches; the graph has %lld nodes, %lld programmatic "
-            "edges\n",
+            "edges; %s\n",
             gx_words_count(stats.launches_per_step).text, (long long)stats.graph_nodes,
-            (long long)stats.programmatic_edges);
+            (long long)stats.programmatic_edges, gx_launches_words(session).text);
     fprintf(out, "  arena and workspaces %s\n",
             gx_words_bytes((double)stats.device_bytes).text);
     fprintf(out, "  prepare %s, prime %s, capture %s, instantiate %s, upload %s\n",
@@ -329,4 +331,9 @@ void gx_plan_print_program(const gx_session *session, const gx_exec *exec, FILE 
             gx_words_seconds(stats.capture_s).text,
             gx_words_seconds(stats.instantiate_s).text,
             gx_words_seconds(stats.upload_s).text);
+    if (stats.graph_nodes > 0)
+        fprintf(out, "  capture and instantiate, a node: %s\n",
+                gx_words_seconds((stats.capture_s + stats.instantiate_s) /
+                                 (double)stats.graph_nodes)
+                    .text);
 }

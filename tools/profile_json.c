@@ -225,7 +225,7 @@ static void put_schedule(gx_json *json, const gx_profile *profile)
     gx_json_integer(json, "repeat", schedule->repeat);
     gx_json_integer(json, "traced_steps_per_launch", 1);
     gx_json_integer(json, "timed_steps_per_launch",
-                    profile->timing.session.args->steps_per_launch);
+                    profile->timing.session.steps_per_launch);
     gx_json_end(json);
 }
 

@@ -189,7 +189,7 @@ static gx_status find_step_gaps(gx_profile *profile, gx_error *err)
              ns_words(gap.median).text, 100 * gap.median / step.median,
              ns_words(step.median).text);
     snprintf(pattern->advice, sizeof pattern->advice,
-             "put several steps into one launch (--steps-per-launch 8)");
+             "put several steps into one launch (--steps-per-launch auto)");
     return GX_OK;
 }
 

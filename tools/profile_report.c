@@ -221,10 +221,10 @@ static void print_records(const gx_profile *profile, const gx_profile_pass *pass
         fprintf(out, "; both lanes ran for %s a step",
                 gx_profile_ns_words(pass->lane_overlap_ns).text);
     fputc('\n', out);
-    if (pass->n_steps && profile->timing.session.args->steps_per_launch > 1 &&
+    if (pass->n_steps && profile->timing.session.steps_per_launch > 1 &&
         pass->mode == GX_MODE_GRAPH)
         fprintf(out, "  traced with one step a launch; timed with %lld steps a launch\n",
-                (long long)profile->timing.session.args->steps_per_launch);
+                (long long)profile->timing.session.steps_per_launch);
     if (pass->n_steps && pass->stats.programmatic_edges > 0)
         fprintf(
             out,

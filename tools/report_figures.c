@@ -23,7 +23,7 @@ static void put_series(gx_json *json, const char *key, const gx_series *series, 
 static void put_ways(gx_json *json, const gx_compare *compare)
 {
     static const char *const names[GX_N_WAYS] = { "eager, unfused", "eager", "graph" };
-    const int64_t unrolled = compare->session.args->steps_per_launch;
+    const int64_t unrolled = compare->session.steps_per_launch;
 
     gx_json_array(json, "ways");
     for (int i = 0; i < GX_N_WAYS; i++) {

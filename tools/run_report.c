@@ -318,7 +318,8 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
     gx_json_text(json, "seed", gx_words_seed(session->args->seed).text);
     gx_json_integer(json, "steps", history->steps);
     gx_json_integer(json, "epochs", history->epochs);
-    gx_json_integer(json, "steps_per_launch", session->args->steps_per_launch);
+    gx_json_integer(json, "steps_per_launch", session->steps_per_launch);
+    gx_json_bool(json, "step_loop", session->step_loop);
     gx_json_bool(json, "streams", session->streams);
     gx_json_bool(json, "interrupted", history->interrupted);
     if (history->not_finite_from)

@@ -20,7 +20,7 @@ static gx_status answer_ready(const gx_run *run, gx_error *err)
     gx_json_text(json, "mode", gx_mode_name(session->mode));
     gx_json_text(json, "precision", gx_graph_precision(session->graph[run->program]));
     gx_json_text(json, "plan", gx_plan_mark(session->plan[run->program]).text);
-    gx_json_integer(json, "steps_per_launch", session->args->steps_per_launch);
+    gx_json_integer(json, "steps_per_launch", session->steps_per_launch);
     gx_json_figure(json, "launches_per_step", (double)stats.launches_per_step);
     gx_json_integer(json, "graph_nodes", stats.graph_nodes);
     gx_json_environment(json, "environment", session);
@@ -119,7 +119,7 @@ static bool read_line(const char *line, char *word, int64_t *n)
 static gx_status obey(gx_run *run, const gx_snapshot *start, const char *line, bool *quit,
                       gx_error *err)
 {
-    const int64_t k = run->session.args->steps_per_launch;
+    const int64_t k = run->session.steps_per_launch;
     char word[32] = "";
     int64_t n;
 

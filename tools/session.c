@@ -7,6 +7,7 @@
 
 #include "figures.h"
 #include "host_tensor.h"
+#include "launches.h"
 #include "saved_state.h"
 
 const char *const gx_cuda_variables[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -40,7 +41,7 @@ static bool asks_for_gpu(const gx_args *args)
 static gx_status choose_cpu(const gx_args *args)
 {
     if (args->force || args->lanes > 0 || args->programmatic != GX_AUTO ||
-        args->unfused || args->steps_per_launch > 1)
+        args->unfused || args->steps_per_launch != 1)
         gx_say(args, "--force, --lanes, --pdl, --unfused and --steps-per-launch change "
                      "nothing on the CPU");
     return GX_OK;
@@ -287,10 +288,13 @@ gx_status gx_session_load(gx_session *session, const gx_args *args,
                              .device = device,
                              .mode = mode,
                              .streams = args->stream || needs->stream,
+                             .steps_per_launch = 1,
                              .state_s = -1 };
+    gx_launches_start(session);
     GX_TRY(gx_device_info_get(device, &session->device_info, err));
     GX_TRY(load_train(session, err));
     GX_TRY(choose_streaming(session, err));
+    GX_TRY(gx_launches_check(session, err));
     if (needs->data_programs && session->data.n_train > 0)
         GX_TRY(load_splits(session, err));
     return read_inputs(session, err);
@@ -397,6 +401,7 @@ gx_plan_options gx_session_plan_options(const gx_session *session)
     options.force = args->force;
     options.lanes = args->lanes > 0 ? (int)args->lanes : 0;
     options.programmatic = (gx_choice)args->programmatic;
+    gx_launches_ask(session, &options);
     return options;
 }
 
@@ -415,6 +420,8 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
     char *file = NULL;
     gx_status st;
 
+    if (program != GX_PROGRAM_TRAIN)
+        options.steps_per_launch = 0;
     if (options.pin_file) {
         const size_t size = strlen(options.pin_file) + sizeof ".eval-short";
 
@@ -429,21 +436,23 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
     }
     st = gx_plan_create(session->graph[program], &options, &session->plan[program], err);
     free(file);
+    if (st == GX_OK && options.steps_per_launch == GX_STEPS_AUTO)
+        gx_launches_take(session, session->plan[program]);
     return st;
 }
 
 gx_status gx_session_exec(gx_session *session, gx_program program, bool unrolled,
                           gx_exec **exec, gx_error *err)
 {
-    const int64_t k = unrolled ? session->args->steps_per_launch : 1;
-    gx_exec **const made = &session->exec[program][k > 1];
-
     if (!session->plan[program])
         GX_TRY(make_plan(session, program, err));
+    const int64_t k = unrolled ? session->steps_per_launch : 1;
+    gx_exec **const made = &session->exec[program][k > 1];
     if (!*made) {
         GX_TRY(gx_exec_create(session->plan[program], session->state,
-                              &(gx_exec_options){ .steps_per_launch = (int)k }, made,
-                              err));
+                              &(gx_exec_options){ .steps_per_launch = (int)k,
+                                                  .step_loop = session->step_loop },
+                              made, err));
         GX_TRY(gx_session_write_inputs(session, session->graph[program], *made, err));
     }
     *exec = *made;

@@ -40,7 +40,11 @@ typedef struct gx_session {
     gx_exec *exec[GX_N_PROGRAMS][2]; /* with one step a launch, and with several */
     gx_state *state;
     gx_data_info data;
-    bool streams;      /* the data stream */
+    bool streams; /* the data stream */
+    /* In graph mode; else 1. Where the flags leave it to measuring it is 1 until the plan
+     * of training is made. */
+    int64_t steps_per_launch;
+    bool step_loop;    /* they are a loop on the device */
     gx_tensor *inputs; /* of args->inputs */
     double state_s;    /* seconds that making the state took; < 0: not made */
 } gx_session;
@@ -61,7 +65,7 @@ gx_status gx_session_open(gx_session *session, gx_error *err) GX_MUST_CHECK;
 void gx_session_close(gx_session *session);
 
 /* The exec of a program, made at the first call: plan, exec, inputs of --in.
- * `unrolled`: with the steps a launch that the flags ask for, else one. */
+ * `unrolled`: with the steps a launch that the flags ask for, else one a launch. */
 gx_status gx_session_exec(gx_session *session, gx_program program, bool unrolled,
                           gx_exec **exec, gx_error *err) GX_MUST_CHECK;
 

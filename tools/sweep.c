@@ -182,6 +182,8 @@ void gx_sweep_take(gx_sweep_point *point, gx_compare *compare)
     point->throttle = compare->throttle;
     point->block = compare->block;
     point->bits_steps = compare->bits_steps;
+    point->steps_per_launch = compare->session.steps_per_launch;
+    point->step_loop = compare->session.step_loop;
     point->n_compared = compare->n_compared;
     point->difference = compare->difference;
     point->empty_s = compare->empty_s;

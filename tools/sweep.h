@@ -25,7 +25,8 @@ typedef struct gx_sweep_point {
     gx_series order, ratio, ratio_unfused;
     gx_series sm_mhz, memory_mhz;
     uint64_t throttle;
-    int64_t block, bits_steps, n_compared;
+    int64_t block, bits_steps, n_compared, steps_per_launch;
+    bool step_loop;
     gx_difference difference;
     double empty_s, pays_after; /* < 0: n/a; never */
     double select_s;

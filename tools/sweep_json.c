@@ -55,12 +55,14 @@ static void put_clocks(gx_json *json, const gx_sweep_point *point)
     gx_json_end(json);
 }
 
-static void put_figures(gx_json *json, const gx_sweep *sweep, const gx_sweep_point *point)
+static void put_figures(gx_json *json, const gx_sweep_point *point)
 {
     gx_json_text(json, "plan_mark", point->plan.text);
     gx_json_integer(json, "block_steps", point->block);
     gx_json_integer(json, "graph_nodes", point->stats.graph_nodes);
-    gx_compare_put_ways(json, point->way, sweep->args->steps_per_launch);
+    gx_json_integer(json, "steps_per_launch", point->steps_per_launch);
+    gx_json_bool(json, "step_loop", point->step_loop);
+    gx_compare_put_ways(json, point->way, point->steps_per_launch);
     gx_compare_put_series(json, "ratio_graph_eager", &point->ratio);
     gx_compare_put_series(json, "ratio_graph_unfused", &point->ratio_unfused);
     gx_json_reals(json, "place_of_graph_in_pair", point->order.values, point->order.n);
@@ -84,7 +86,7 @@ static void put_point(gx_json *json, const gx_sweep *sweep, const gx_sweep_point
     gx_json_text(json, "status", failed ? gx_status_name(point->status) : NULL);
     gx_json_text(json, "reason", failed ? point->reason : NULL);
     if (!failed)
-        put_figures(json, sweep, point);
+        put_figures(json, point);
     gx_json_end(json);
 }
 
@@ -110,7 +112,10 @@ gx_status gx_sweep_write_json(const gx_sweep *sweep, const char *path, gx_error 
     gx_json_text(json, "driver", text_or_null(sweep->driver));
     gx_json_text(json, "clocks_lack", text_or_null(sweep->clocks_lack));
     gx_json_text(json, "seed", gx_words_seed(sweep->args->seed).text);
-    gx_json_integer(json, "steps_per_launch", sweep->args->steps_per_launch);
+    if (sweep->args->steps_per_launch == GX_STEPS_AUTO)
+        gx_json_text(json, "steps_per_launch", "auto");
+    else
+        gx_json_integer(json, "steps_per_launch", sweep->args->steps_per_launch);
     gx_json_bool(json, "interrupted", sweep->interrupted);
     put_dims(json, sweep);
     gx_json_integer(json, "points_planned", (int64_t)sweep->n_points);

@@ -199,10 +199,9 @@ static void print_steady(const gx_sweep *sweep, FILE *out)
 }
 
 /* "1/8" of a graph of 8 steps. */
-static void put_launches(const gx_sweep *sweep, const gx_sweep_point *point,
-                         gx_text_table *table)
+static void put_launches(const gx_sweep_point *point, gx_text_table *table)
 {
-    const int64_t k = sweep->args->steps_per_launch;
+    const int64_t k = point->steps_per_launch;
 
     if (!gx_sweep_has_figures(point)) {
         gx_text_table_cell(table, "n/a");
@@ -228,7 +227,7 @@ static void print_host(const gx_sweep *sweep, FILE *out)
         if (!point->begun)
             continue;
         put_sizes(sweep, point, table);
-        put_launches(sweep, point, table);
+        put_launches(point, table);
         for (int w = 0; w < GX_N_WAYS; w++)
             put_median(&point->way[w].host, table);
         for (int w = 0; w < GX_N_WAYS; w++)
@@ -358,7 +357,7 @@ static void put_row(const gx_sweep *sweep, const gx_sweep_point *point, FILE *ou
     put_field(point->reason, out);
     for (int w = 0; w < GX_N_WAYS; w++)
         put_number(!measured           ? -1
-                   : w == GX_WAY_GRAPH ? 1.0 / (double)sweep->args->steps_per_launch
+                   : w == GX_WAY_GRAPH ? 1.0 / (double)point->steps_per_launch
                                        : (double)point->way[w].launches,
                    out);
     for (int w = 0; w < GX_N_WAYS; w++)

@@ -237,7 +237,7 @@ static gx_status evaluate(trainer *t, gx_error *err)
 /* The next piece: which program, how many steps, and whether several go in one launch. */
 static gx_program next_piece(const trainer *t, int64_t *n, bool *unrolled)
 {
-    const int64_t k = t->session->args->steps_per_launch;
+    const int64_t k = t->session->steps_per_launch;
     int64_t left = t->history->n_steps - t->history->steps;
 
     *unrolled = false;
@@ -252,7 +252,7 @@ static gx_program next_piece(const trainer *t, int64_t *n, bool *unrolled)
         left = left < whole ? left : whole;
     }
     *n = left < t->piece ? left : t->piece;
-    if (k > 1 && t->session->mode == GX_MODE_GRAPH && left >= k) {
+    if (k > 1 && left >= k) {
         *unrolled = true;
         *n = *n < k ? k : *n - *n % k;
     }
@@ -398,6 +398,21 @@ static gx_status set_goal(trainer *t, gx_error *err)
     return GX_OK;
 }
 
+/* A launch takes its steps from one epoch, and whole. */
+static void remark_short(const trainer *t)
+{
+    const int64_t k = t->session->steps_per_launch;
+    int64_t most = t->history->n_steps;
+
+    if (t->data.n_train > 0 && t->data.n_train / t->data.batch < most)
+        most = t->data.n_train / t->data.batch;
+    if (k > most)
+        gx_say(t->session->args,
+               "%lld step%s at a time are fewer than the %lld of a launch: one step a "
+               "launch",
+               (long long)most, most == 1 ? "" : "s", (long long)k);
+}
+
 /* What the steps waited for their data, of every program that trains. */
 static void add_waits(const gx_session *session, gx_history *history)
 {
@@ -427,6 +442,7 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
             history->n_held_columns = read_names(session->graph[i], history->held_names);
     GX_TRY(find_row(&t, err));
     GX_TRY(set_goal(&t, err));
+    remark_short(&t);
     gx_interrupt_watch();
     gx_progress_begin(&t.progress, session->args->quiet);
     st = steps(&t, err);

@@ -109,6 +109,12 @@ typedef struct gx_plan gx_plan;
 
 typedef enum gx_choice { GX_AUTO, GX_ON, GX_OFF } gx_choice;
 
+enum {
+    GX_STEPS_AUTO = -1, /* as many steps a launch as measured to be fastest */
+    GX_MAX_STEPS_PER_LAUNCH = 4096,
+    GX_N_LAUNCH_TRIALS = 8
+};
+
 typedef struct gx_plan_options {
     int device;
     bool unfused;      /* every op by itself, no groups: what people have without gexec */
@@ -119,6 +125,12 @@ typedef struct gx_plan_options {
     gx_choice programmatic;   /* programmatic dependent launch; auto: as measured */
     bool reuse_off;           /* no sharing of arena memory: ground truth for tests */
     bool no_measure; /* take the first alternative that applies; nothing is timed */
+    /* GX_STEPS_AUTO: how many steps a launch should hold is measured, remembered in the
+     * cache and written to a new plan file; gx_plan_info has it, for gx_exec_options. 0
+     * or a number of the caller's: nothing is measured. Where the data stream it is 1. */
+    int steps_per_launch;
+    gx_choice step_loop;    /* of them: a loop on the device, or unrolled; auto: either */
+    int64_t longest_launch; /* steps that a launch can have at most; 0: no limit */
 } gx_plan_options;
 
 /* Selection and layout. `options` may be NULL: device 0 or the CPU as the build has it.
@@ -155,6 +167,13 @@ GX_API size_t gx_plan_unit_count(const gx_plan *plan);
 GX_API gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i);
 GX_API gx_rejected_info gx_plan_rejected(const gx_plan *plan, size_t unit, size_t i);
 
+/* One way to put steps into launches, and what a step took then. */
+typedef struct gx_launch_trial {
+    int steps_per_launch;
+    bool loop;
+    double us; /* < 0: not tried */
+} gx_launch_trial;
+
 typedef struct gx_plan_info {
     int device;
     int n_lanes;
@@ -166,8 +185,11 @@ typedef struct gx_plan_info {
     double select_s, layout_s;
     double lane_us[2]; /* step time with 1 and 2 lanes when both were tried; < 0: not */
     double programmatic_us[2]; /* off, on; < 0: not tried */
-    size_t n_forced;           /* units that took the forced alternative */
-    const char *cache_note;    /* why the cache was not read or written; NULL: it was */
+    int steps_per_launch;      /* as measured; 0: not asked for */
+    bool step_loop;
+    gx_launch_trial launch_trial[GX_N_LAUNCH_TRIALS];
+    size_t n_forced;        /* units that took the forced alternative */
+    const char *cache_note; /* why the cache was not read or written; NULL: it was */
 } gx_plan_info;
 GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
 /* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit
@@ -191,8 +213,12 @@ typedef enum gx_mode {
 } gx_mode;
 
 typedef struct gx_exec_options {
-    int steps_per_launch; /* 0 or 1: one; K: K steps unrolled in one graph */
-    bool no_prime_check;  /* keep false: else nothing is primed; for tests of priming */
+    int steps_per_launch; /* 0 or 1: one; K: K steps in one graph */
+    /* The K steps are one step, recorded once in a loop that runs on the device (a WHILE
+     * node), which costs some microseconds a turn; else they are unrolled. Needs a driver
+     * of CUDA 12.4 or newer. GX_ERR_ARGUMENT where data stream. */
+    bool step_loop;
+    bool no_prime_check; /* keep false: else nothing is primed; for tests of priming */
 } gx_exec_options;
 
 /* Allocates arena and workspaces, prepares each unit, loads every kernel, and primes the
@@ -261,7 +287,9 @@ typedef struct gx_exec_stats {
     double prime_s, prepare_s, capture_s, instantiate_s, upload_s, first_launch_s;
     int64_t graph_launches, eager_steps, rebuilds, instantiations;
     int64_t launches_per_step; /* kernel, copy and fill launches of one eager step */
-    int64_t graph_nodes;       /* of the captured graph, all K steps; 0: not captured */
+    /* Of the captured graph: all K steps; in a loop one step and the two nodes that
+     * repeat it; 0: not captured. */
+    int64_t graph_nodes;
     int64_t programmatic_edges;
     size_t device_bytes; /* arena, workspaces and the batches that stream */
     /* Of data that stream, as of the last gx_exec_sync: seconds from the end of the step
@@ -274,7 +302,8 @@ GX_API gx_exec_stats gx_exec_stats_get(const gx_exec *exec);
 
 /* The captured cudaGraph_t, owned by the exec, to sit as a child graph in the caller's
  * own; captures first if need be. GX_ERR_STATE where data
- * stream: a launch needs its batch. */
+ * stream: a launch needs its batch; and where steps are a loop, which CUDA allows in no
+ * child graph. */
 GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph,
                                     gx_error *err) GX_MUST_CHECK;
 

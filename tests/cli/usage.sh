@@ -74,6 +74,21 @@ run 2 run "$digits" --device cpu --graph
 err '--device cpu and --graph exclude each other'
 run 2 run "$digits" --steps 1 --epochs 1
 err '--steps and --epochs exclude each other'
+for wrong in 0 -1 4097 many ''; do
+    run 2 run "$digits" --steps-per-launch="$wrong"
+    err "--steps-per-launch $wrong: expected auto or a whole number from 1 to 4096"
+done
+run 2 check "$digits" --steps-per-launch 2
+err '--steps-per-launch is no flag of this command'
+run 2 run "$digits" --eager --steps-per-launch 2
+err '--eager and --steps-per-launch exclude each other'
+run 2 compare "$digits" --step-loop on
+err '--step-loop on and one step a launch exclude each other'
+for launch in 8 auto; do
+    run 0 run "$digits" --device cpu --steps 1 --steps-per-launch $launch
+    err '--steps-per-launch change nothing on the CPU'
+    out '1 step'
+done
 run 2 run -- --help
 err '--help'
 run 0 run --device=cpu -q --steps=1 -- "$digits"

@@ -1,0 +1,115 @@
+/* How many steps a launch of the graph holds. */
+#include "launches.h"
+
+#include "text_table.h"
+
+void gx_launches_start(gx_session *session)
+{
+    const gx_args *const args = session->args;
+    const bool many = session->mode == GX_MODE_GRAPH && args->steps_per_launch > 1;
+
+    session->steps_per_launch = many ? args->steps_per_launch : 1;
+    session->step_loop = many && args->step_loop == GX_ON;
+}
+
+/* A loop on the device reads the same batch in each turn. */
+gx_status gx_launches_check(const gx_session *session, gx_error *err)
+{
+    const gx_args *const args = session->args;
+
+    if (!session->streams || session->mode != GX_MODE_GRAPH)
+        return GX_OK;
+    if (args->step_loop == GX_ON)
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "--step-loop on: the data stream, and each step of a launch needs "
+                       "a batch of its own: steps that stream are unrolled");
+    if (args->steps_per_launch == GX_STEPS_AUTO)
+        gx_say(args, "the data stream, and each launch waits for its batches: one step a "
+                     "launch");
+    return GX_OK;
+}
+
+/* The most steps that training can put into one launch: an epoch's whole batches, or all
+ * that are asked for. */
+static int64_t longest_launch(const gx_session *session)
+{
+    const int64_t n_steps = session->args->steps;
+    int64_t most = 0;
+
+    if (!session->needs.data_programs)
+        return 0;
+    if (session->data.n_train > 0)
+        most = session->data.n_train / session->data.batch;
+    return n_steps > 0 && (most == 0 || n_steps < most) ? n_steps : most;
+}
+
+void gx_launches_ask(const gx_session *session, gx_plan_options *options)
+{
+    if (session->args->steps_per_launch != GX_STEPS_AUTO ||
+        session->mode != GX_MODE_GRAPH)
+        return;
+    options->steps_per_launch = GX_STEPS_AUTO;
+    options->step_loop = (gx_choice)session->args->step_loop;
+    options->longest_launch = longest_launch(session);
+}
+
+void gx_launches_take(gx_session *session, const gx_plan *plan)
+{
+    gx_plan_info info = gx_plan_info_get(plan);
+
+    /* Of another run's data, where a plan file says it; those that stream have no loop.
+     */
+    if (session->streams && info.step_loop)
+        info.steps_per_launch = 1;
+    session->steps_per_launch = info.steps_per_launch > 1 ? info.steps_per_launch : 1;
+    session->step_loop = session->steps_per_launch > 1 && info.step_loop;
+}
+
+/* --- what is said of it --- */
+
+gx_words gx_launches_words(const gx_session *session)
+{
+    gx_words words = { "one step a launch" };
+
+    if (session->steps_per_launch > 1)
+        snprintf(words.text, sizeof words.text, "%lld steps a launch, %s",
+                 (long long)session->steps_per_launch,
+                 session->step_loop ? "in a loop" : "unrolled");
+    return words;
+}
+
+void gx_launches_print(const gx_plan *plan, FILE *out)
+{
+    const gx_plan_info info = gx_plan_info_get(plan);
+
+    for (int i = 0; i < GX_N_LAUNCH_TRIALS; i++) {
+        const gx_launch_trial *const trial = &info.launch_trial[i];
+        const bool taken = trial->steps_per_launch == info.steps_per_launch &&
+                           trial->loop == info.step_loop;
+
+        if (trial->us >= 0)
+            fprintf(out, "  a step with %d step%s a launch%s: %s%s\n",
+                    trial->steps_per_launch, trial->steps_per_launch == 1 ? "" : "s",
+                    trial->loop ? ", in a loop" : "",
+                    gx_words_seconds(trial->us * 1e-6).text, taken ? ", taken" : "");
+    }
+}
+
+void gx_launches_put(gx_json *json, const gx_plan *plan)
+{
+    const gx_plan_info info = gx_plan_info_get(plan);
+
+    gx_json_array(json, "launch_trials");
+    for (int i = 0; i < GX_N_LAUNCH_TRIALS; i++) {
+        const gx_launch_trial *const trial = &info.launch_trial[i];
+
+        if (trial->us < 0)
+            continue;
+        gx_json_object(json, NULL);
+        gx_json_integer(json, "steps_per_launch", trial->steps_per_launch);
+        gx_json_bool(json, "loop", trial->loop);
+        gx_json_figure(json, "step_s", trial->us * 1e-6);
+        gx_json_end(json);
+    }
+    gx_json_end(json);
+}
