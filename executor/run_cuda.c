@@ -38,7 +38,8 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_error *err)
     ctx.workspace = exec->workspace[unit->lane];
     ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
     ctx.programmatic = plan->programmatic;
-    ctx.programmatic_first = plan->programmatic && unit->programmatic_first;
+    ctx.programmatic_first =
+        plan->programmatic && unit->programmatic_first && !unit->full_edge;
     for (int w = 0; w < unit->n_waits; w++) {
         const cudaEvent_t event = exec->units[unit->waits[w]].event;
 

@@ -8,6 +8,18 @@ static double clock_ms;
 static const fake_watcher *watcher;
 static fake_graph *capturing; /* by this thread; the tests have one */
 
+static struct {
+    double ms, node_ms;
+    size_t node;
+} edge_cost;
+
+void fake_set_edge_ms(double ms, size_t node, double node_ms)
+{
+    edge_cost.ms = ms;
+    edge_cost.node = node;
+    edge_cost.node_ms = node_ms;
+}
+
 void fake_watch(const fake_watcher *who)
 {
     watcher = who;
@@ -519,10 +531,15 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         fake_note_mistake("a graph was launched that is not alive");
         return fake_error(cudaErrorInvalidValue);
     }
+    const fake_exec *made = (const fake_exec *)exec;
+
     clock_ms += 1;
+    for (size_t i = 0; i < made->n_nodes; i++) {
+        if (made->node[i].programmatic)
+            clock_ms += i == edge_cost.node ? edge_cost.node_ms : edge_cost.ms;
+    }
     if (watcher)
-        watcher->replayed(((const fake_exec *)exec)->node,
-                          ((const fake_exec *)exec)->n_nodes);
+        watcher->replayed(made->node, made->n_nodes);
     return cudaSuccess;
 }
 
