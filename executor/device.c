@@ -286,6 +286,16 @@ gx_ctx gx_device_ctx(const gx_device *device, int lane)
     };
 }
 
+gx_status gx_device_limits(int ordinal, gx_ctx *ctx, gx_error *err)
+{
+    gx_device probe = { .ordinal = ordinal };
+
+    if (ordinal != GX_CPU)
+        GX_TRY(ON_GPU(gx_device_cuda_limits(&probe, err)));
+    *ctx = gx_device_ctx(&probe, 0);
+    return GX_OK;
+}
+
 /* --- values on their way --- */
 
 size_t gx_device_element_bytes(const gx_device *device, gx_dtype dtype)

@@ -54,6 +54,9 @@ gx_status gx_device_sync(gx_device *device, gx_error *err) GX_MUST_CHECK;
 /* The launch context for a lane; workspace and programmatic flags are the caller's. */
 gx_ctx gx_device_ctx(const gx_device *device, int lane);
 
+/* The same before a device is open, for `refuses`: its limits alone. */
+gx_status gx_device_limits(int ordinal, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
 /* Bytes that an element of `dtype` takes on this device: 8 on the CPU, whatever the type.
  */
 size_t gx_device_element_bytes(const gx_device *device, gx_dtype dtype);

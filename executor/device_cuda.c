@@ -59,7 +59,7 @@ static gx_status not_capturing(const gx_device *device, gx_error *err)
 
 /* --- open and close --- */
 
-static gx_status read_limits(gx_device *device, gx_error *err)
+gx_status gx_device_cuda_limits(gx_device *device, gx_error *err)
 {
     int major = 0;
     int minor = 0;
@@ -107,7 +107,7 @@ gx_status gx_device_cuda_open(gx_device *device, void *stream, gx_error *err)
         return GX_FAIL(err, GX_ERR_NO_DEVICE, "there is no GPU %d; this machine has %d",
                        device->ordinal, n_devices);
     GX_TRY(gx_device_cuda_enter(device, &previous, err));
-    gx_status st = read_limits(device, err);
+    gx_status st = gx_device_cuda_limits(device, err);
     if (st == GX_OK)
         st = gx_device_cuda_usable(device->ordinal, device->cc, err);
     if (st == GX_OK)

@@ -20,6 +20,8 @@ gx_status gx_device_cuda_usable(int ordinal, int cc, gx_error *err) GX_MUST_CHEC
 gx_status gx_device_cuda_open(gx_device *device, void *stream,
                               gx_error *err) GX_MUST_CHECK;
 void gx_device_cuda_close(gx_device *device);
+/* Likewise zeroed: fills in the limits alone, and makes nothing. */
+gx_status gx_device_cuda_limits(gx_device *device, gx_error *err) GX_MUST_CHECK;
 
 gx_status gx_device_cuda_enter(const gx_device *device, int *previous,
                                gx_error *err) GX_MUST_CHECK;

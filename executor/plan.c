@@ -274,6 +274,9 @@ gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
         .n_rejected = unit->n_rejected,
         .waits = unit->waits,
         .n_waits = (size_t)unit->n_waits,
+        .programmatic =
+            plan->programmatic && unit->programmatic_first && !unit->full_edge,
+        .full_edge = plan->programmatic && unit->programmatic_first && unit->full_edge,
     };
     add_work(plan, unit, &info);
     return info;

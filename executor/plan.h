@@ -35,6 +35,7 @@ typedef struct gx_unit {
     int n_waits;
     bool signals;            /* a unit of the other lane waits for it: record an event */
     bool programmatic_first; /* its only predecessor is the unit before it on its lane */
+    bool full_edge;          /* and yet is behind a full edge: measured to cost less */
     bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
     bool *steady;            /* likewise, of the first step of a launch */
 } gx_unit;

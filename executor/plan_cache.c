@@ -8,8 +8,8 @@
  *         "lt": {us: 4.1, launches: 2, workspace: 1024, algo: ...}
  *         "tile": {refused: "error 3e-2 over tolerance 2e-3"}
  *     steps:
- *       "hash": {lanes: 1, programmatic: true, lane_us: [.., ..], programmatic_us: [..,
- * ..]}
+ *       "hash": {lanes: 1, programmatic: true, lane_us: [.., ..],
+ *                programmatic_us: [.., ..], full_edges: [7]}
  *     launches:
  *       "hash": {steps: 32, loop: false, us: [.., ..]}
  */
@@ -154,9 +154,17 @@ void gx_cache_add_step(gx_cache *cache, const char *key, const gx_step_choice *c
 {
     entry *e = make(cache, key, STEP);
 
-    if (!e)
+    int32_t *units =
+        gx_arena_alloc(cache->arena, (choice->n_full_edges + 1) * sizeof *units);
+
+    if (!e || !units) {
+        set_note(cache, "plan cache", "out of memory");
         return;
+    }
+    for (size_t i = 0; i < choice->n_full_edges; i++)
+        units[i] = choice->full_edges[i];
     e->step = *choice;
+    e->step.full_edges = units;
     cache->changed = true;
 }
 
@@ -220,12 +228,48 @@ static bool read_reals(gx_diagnostics *list, const gx_doc *map, const char *key,
     return good;
 }
 
+/* Steps that were written before edges were measured have no list, and are measured
+ * again. */
+static bool read_full_edges(gx_cache *cache, gx_diagnostics *list, const gx_doc *map,
+                            gx_step_choice *step)
+{
+    const gx_doc *doc = gx_plan_doc_get(map, "full_edges");
+    int32_t *units;
+
+    if (!doc)
+        return false;
+    if (doc->kind != GX_DOC_LIST) {
+        gx_report(list, doc->pos, "full_edges: expected a list of units");
+        return false;
+    }
+    units = gx_arena_alloc(cache->arena, (doc->n + 1) * sizeof *units);
+    if (!units) {
+        set_note(cache, "plan cache", "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < doc->n; i++) {
+        double unit;
+
+        if (doc->item[i]->kind != GX_DOC_SCALAR ||
+            !gx_read_real(doc->item[i]->text, &unit) ||
+            !(unit >= 0 && unit <= INT32_MAX) || (double)(int32_t)unit != unit) {
+            gx_report(list, doc->item[i]->pos,
+                      "full_edges: expected the index of a unit");
+            return false;
+        }
+        units[i] = (int32_t)unit;
+    }
+    step->full_edges = units;
+    step->n_full_edges = doc->n;
+    return true;
+}
+
 static void read_step(gx_cache *cache, gx_diagnostics *list, const char *key,
                       const gx_doc *doc)
 {
-    static const char *const keys[] = { "lanes", "programmatic", "lane_us",
-                                        "programmatic_us", NULL };
-    gx_step_choice step;
+    static const char *const keys[] = { "lanes",           "programmatic", "lane_us",
+                                        "programmatic_us", "full_edges",   NULL };
+    gx_step_choice step = { .full_edges = NULL };
     int64_t n_lanes;
     entry *e;
 
@@ -233,7 +277,8 @@ static void read_step(gx_cache *cache, gx_diagnostics *list, const char *key,
         !gx_plan_doc_int(list, doc, "lanes", &n_lanes) ||
         !gx_plan_doc_bool(list, doc, "programmatic", &step.programmatic) ||
         !read_reals(list, doc, "lane_us", step.lane_us, 2) ||
-        !read_reals(list, doc, "programmatic_us", step.programmatic_us, 2))
+        !read_reals(list, doc, "programmatic_us", step.programmatic_us, 2) ||
+        !read_full_edges(cache, list, doc, &step))
         return;
     if (n_lanes < 1 || n_lanes > GX_MAX_LANES) {
         gx_report(list, doc->pos, "lanes: expected 1 or 2");
@@ -442,7 +487,10 @@ static void put_step(gx_text *text, const entry *e)
     put_reals(text, e->step.lane_us, 2);
     gx_text_put(text, ", programmatic_us: ");
     put_reals(text, e->step.programmatic_us, 2);
-    gx_text_put(text, "}\n");
+    gx_text_put(text, ", full_edges: [");
+    for (size_t i = 0; i < e->step.n_full_edges; i++)
+        gx_text_format(text, "%s%d", i ? ", " : "", (int)e->step.full_edges[i]);
+    gx_text_put(text, "]}\n");
 }
 
 static void put_launch(gx_text *text, const entry *e)

@@ -2,54 +2,91 @@
  * lanes and with and without programmatic edges. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "edges.h"
 #include "measure.h"
 #include "select.h"
 
 /* Two lanes cost memory and events, so they must be worth it. */
 static const double LANE_GAIN = 0.99;
 
-static gx_status select_on(gx_plan *plan, const gx_plan_options *options,
-                           gx_device *device, gx_cache *cache, gx_error *err)
+/* Edges are looked at one by one as far as this reaches. */
+static const double EDGE_BUDGET_S = 0.25;
+
+/* --- selection --- */
+
+/* The device is opened when the first candidate has to be examined: with a warm cache
+ * nothing is, and neither streams nor a handle of the library are made. It then stays
+ * open until the plan is made, since making the handle takes long. */
+typedef struct gx_workshop {
+    const gx_plan_options *options;
+    gx_device *device;
+    int previous; /* the device that was current */
+    gx_bench *bench;
+} gx_workshop;
+
+static gx_status open_workshop(gx_workshop *shop, gx_error *err)
+{
+    GX_TRY(gx_device_open(shop->options->device, NULL, &shop->device, err));
+    const gx_status st = gx_device_enter(shop->device, &shop->previous, err);
+
+    if (st != GX_OK) {
+        gx_device_close(shop->device);
+        shop->device = NULL;
+    }
+    return st;
+}
+
+static void close_workshop(gx_workshop *shop)
+{
+    if (!shop->device)
+        return;
+    gx_device_leave(shop->device, shop->previous);
+    gx_device_close(shop->device);
+    shop->device = NULL;
+}
+
+static gx_status examine(const gx_selector *selector, const gx_site *site,
+                         gx_candidate *candidate, double best_us, gx_error *err)
+{
+    gx_workshop *shop = selector->user;
+    gx_selector inner = *selector;
+
+    if (!shop->device)
+        GX_TRY(open_workshop(shop, err));
+    if (!shop->bench)
+        GX_TRY(gx_bench_open(shop->device, &shop->bench, err));
+    inner.user = shop->bench;
+    inner.ctx = gx_device_ctx(shop->device, 0);
+    return gx_bench_examine(&inner, site, candidate, best_us, err);
+}
+
+static gx_status select_cuda(gx_plan *plan, gx_workshop *shop, gx_cache *cache,
+                             gx_error *err)
 {
     gx_selector selector = {
         .graph = plan->graph,
         .arena = plan->arena,
         .alternative_at = gx_alternative_at,
-        .ctx = gx_device_ctx(device, 0),
-        .unfused = options->unfused,
-        .measure = !options->no_measure,
-        .force = options->force,
+        .unfused = shop->options->unfused,
+        .measure = !shop->options->no_measure,
+        .force = shop->options->force,
         .cache = cache,
-        .examine = gx_bench_examine,
+        .examine = examine,
+        .user = shop,
     };
-    gx_bench *bench;
-    gx_status st;
 
-    GX_TRY(gx_bench_open(device, &bench, err));
-    selector.user = bench;
-    st = gx_select(&selector, plan, err);
-    gx_bench_close(bench);
+    GX_TRY(gx_device_limits(shop->options->device, &selector.ctx, err));
+    const gx_status st = gx_select(&selector, plan, err);
+
+    gx_bench_close(shop->bench); /* its memory is wanted for timing the step */
+    shop->bench = NULL;
     return st;
 }
 
-static gx_status select_cuda(gx_plan *plan, const gx_plan_options *options,
-                             gx_cache *cache, gx_error *err)
-{
-    gx_device *device;
-    int previous;
-    gx_status st;
-
-    GX_TRY(gx_device_open(options->device, NULL, &device, err));
-    st = gx_device_enter(device, &previous, err);
-    if (st == GX_OK) {
-        st = select_on(plan, options, device, cache, err);
-        gx_device_leave(device, previous);
-    }
-    gx_device_close(device);
-    return st;
-}
+/* --- the whole step --- */
 
 static gx_status try_lanes(gx_trial *trial, double *us, gx_error *err)
 {
@@ -72,8 +109,19 @@ static gx_status try_lanes(gx_trial *trial, double *us, gx_error *err)
     return gx_layout(plan, 1, !options->reuse_off, 0, err);
 }
 
+/* Without room for another program the edges stay as they are, as in gx_trial_time. */
+static gx_status try_edges(gx_trial *trial, gx_error *err)
+{
+    gx_error own = { 0 };
+    const gx_status st = gx_edges_choose(trial->plan, trial->state, EDGE_BUDGET_S, &own);
+
+    if (st == GX_OK || st == GX_ERR_DEVICE_MEMORY)
+        return GX_OK;
+    return GX_FAIL_NATIVE(err, st, own.native, "timing the edges: %s", own.message);
+}
+
 /* Lanes are tried with programmatic edges where those are not switched off, then the
- * edges are tried without. */
+ * edges are tried without, and then each. */
 static gx_status try_step(gx_trial *trial, gx_error *err)
 {
     gx_plan *plan = trial->plan;
@@ -87,6 +135,8 @@ static gx_status try_step(gx_trial *trial, gx_error *err)
         plan->programmatic = false;
         GX_TRY(gx_trial_time(trial, NULL, &plan->info.programmatic_us[0], err));
         plan->programmatic = us >= 0 && plan->info.programmatic_us[0] >= us;
+        if (plan->programmatic)
+            GX_TRY(try_edges(trial, err));
     }
     return GX_OK;
 }
@@ -122,6 +172,43 @@ static void step_key(const gx_plan *plan, const gx_plan_options *options, char *
              options->lanes, (int)options->programmatic, hash);
 }
 
+static gx_status obey(gx_plan *plan, const gx_plan_options *options,
+                      const gx_step_choice *choice, gx_error *err)
+{
+    plan->programmatic = choice->programmatic;
+    memcpy(plan->info.lane_us, choice->lane_us, sizeof choice->lane_us);
+    memcpy(plan->info.programmatic_us, choice->programmatic_us,
+           sizeof choice->programmatic_us);
+    for (size_t i = 0; i < choice->n_full_edges; i++) {
+        if ((size_t)choice->full_edges[i] < plan->n_units)
+            plan->units[choice->full_edges[i]].full_edge = true;
+    }
+    return choice->n_lanes == plan->n_lanes
+               ? GX_OK
+               : gx_layout(plan, choice->n_lanes, !options->reuse_off, 0, err);
+}
+
+/* Where memory is out the choice is only not remembered. */
+static void remember(gx_cache *cache, const char *key, const gx_plan *plan)
+{
+    gx_step_choice choice = { .n_lanes = plan->n_lanes,
+                              .programmatic = plan->programmatic };
+    int32_t *full_edges = malloc((plan->n_units + 1) * sizeof *full_edges);
+
+    if (!full_edges)
+        return;
+    memcpy(choice.lane_us, plan->info.lane_us, sizeof choice.lane_us);
+    memcpy(choice.programmatic_us, plan->info.programmatic_us,
+           sizeof choice.programmatic_us);
+    for (size_t u = 0; u < plan->n_units; u++) {
+        if (plan->units[u].full_edge)
+            full_edges[choice.n_full_edges++] = (int32_t)u;
+    }
+    choice.full_edges = full_edges;
+    gx_cache_add_step(cache, key, &choice);
+    free(full_edges);
+}
+
 static gx_status choose_step(gx_plan *plan, const gx_plan_options *options,
                              gx_cache *cache, gx_error *err)
 {
@@ -133,27 +220,15 @@ static gx_status choose_step(gx_plan *plan, const gx_plan_options *options,
         (options->lanes != 0 && options->programmatic != GX_AUTO))
         return GX_OK;
     step_key(plan, options, key, sizeof key);
-    if (cache && gx_cache_find_step(cache, key, &choice)) {
-        plan->programmatic = choice.programmatic;
-        memcpy(plan->info.lane_us, choice.lane_us, sizeof choice.lane_us);
-        memcpy(plan->info.programmatic_us, choice.programmatic_us,
-               sizeof choice.programmatic_us);
-        return choice.n_lanes == plan->n_lanes
-                   ? GX_OK
-                   : gx_layout(plan, choice.n_lanes, !options->reuse_off, 0, err);
-    }
+    if (cache && gx_cache_find_step(cache, key, &choice))
+        return obey(plan, options, &choice, err);
     gx_trial trial = { .plan = plan, .options = options };
     const gx_status st = try_step(&trial, err);
 
     gx_state_free(trial.state);
     GX_TRY(st);
-    choice =
-        (gx_step_choice){ .n_lanes = plan->n_lanes, .programmatic = plan->programmatic };
-    memcpy(choice.lane_us, plan->info.lane_us, sizeof choice.lane_us);
-    memcpy(choice.programmatic_us, plan->info.programmatic_us,
-           sizeof choice.programmatic_us);
     if (cache)
-        gx_cache_add_step(cache, key, &choice);
+        remember(cache, key, plan);
     return GX_OK;
 }
 
@@ -163,6 +238,7 @@ gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
     const bool cached =
         !options->no_measure && !(options->cache_folder && options->cache_folder[0] == 0);
     const int n_lanes = options->lanes ? options->lanes : 1;
+    gx_workshop shop = { .options = options };
     gx_cache *cache = NULL;
     double start = gx_plan_clock();
     gx_status st = GX_OK;
@@ -170,7 +246,7 @@ gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
     if (cached)
         st = gx_cache_open(options->cache_folder, device, &cache, err);
     if (st == GX_OK)
-        st = select_cuda(plan, options, cache, err);
+        st = select_cuda(plan, &shop, cache, err);
     plan->info.select_s = gx_plan_clock() - start;
     start = gx_plan_clock();
     if (st == GX_OK)
@@ -181,6 +257,7 @@ gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
         st = choose_step(plan, options, cache, err);
     if (st == GX_OK && options->steps_per_launch == GX_STEPS_AUTO)
         st = gx_choose_launch(plan, options, cache, err);
+    close_workshop(&shop);
     plan->info.select_s += gx_plan_clock() - start;
     if (st == GX_OK && cache)
         gx_cache_save(cache);

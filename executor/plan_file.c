@@ -12,7 +12,9 @@
  *       - nodes: [fc1, fc1.epilogue]
  *         key: "tf32: gemm f32[64, 784] ... #hash"
  *         run: {alternative: lt_fused, us: 4.1, launches: 1, workspace: 0, algo: ...}
+ *         full_edge: true
  *
+ * full_edge stands where a programmatic edge to the unit was measured to cost more.
  * On the CPU every unit is one node, and its alternative is called reference. */
 #include <string.h>
 
@@ -47,7 +49,7 @@ static void put_unit(gx_text *text, const gx_plan *plan, const gx_unit *unit)
     gx_plan_doc_quote(text, unit->alternative ? unit->alternative->name : REFERENCE);
     gx_text_put(text, ", ");
     gx_plan_doc_put_choice(text, &fields);
-    gx_text_put(text, "}\n");
+    gx_text_format(text, "}\n%s", unit->full_edge ? "    full_edge: true\n" : "");
 }
 
 static const char *kind_name(const gx_graph *graph)
@@ -165,12 +167,13 @@ static bool find_alternative(const reader *r, const gx_doc *run, int32_t n,
 
 static gx_status read_unit(reader *r, const gx_doc *map, gx_unit *unit, gx_error *err)
 {
-    static const char *const keys[] = { "nodes", "key", "run", NULL };
+    static const char *const keys[] = { "nodes", "key", "run", "full_edge", NULL };
     static const char *const run_keys[] = { "alternative", "us",   "launches",
                                             "workspace",   "algo", NULL };
     const gx_alternative *alternative = NULL;
     const gx_doc *run;
     gx_choice_fields fields = { .us = -1 };
+    bool full_edge = false;
     int32_t n;
 
     if (!gx_plan_doc_is_map(r->list, map, "unit", keys) || !read_nodes(r, map, &n) ||
@@ -182,6 +185,8 @@ static gx_status read_unit(reader *r, const gx_doc *map, gx_unit *unit, gx_error
     else if (gx_plan_doc_is_map(r->list, run, "run", run_keys) &&
              find_alternative(r, run, n, &alternative))
         (void)gx_plan_doc_choice(r->list, run, &fields);
+    if (gx_plan_doc_get(map, "full_edge"))
+        (void)gx_plan_doc_bool(r->list, map, "full_edge", &full_edge);
     GX_TRY(gx_diagnostics_status(r->list, err));
 
     GX_TRY(gx_unit_start(r->plan, unit, r->next_node, n, alternative, err));
@@ -190,6 +195,7 @@ static gx_status read_unit(reader *r, const gx_doc *map, gx_unit *unit, gx_error
     unit->workspace_bytes = (size_t)fields.workspace_bytes;
     unit->has_algo = fields.has_algo;
     memcpy(unit->algo, fields.algo, sizeof unit->algo);
+    unit->full_edge = full_edge;
     unit->cached = true;
     unit->key = gx_arena_text(r->plan->arena, gx_plan_doc_text(r->list, map, "key"));
     r->next_node += n;

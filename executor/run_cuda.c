@@ -53,9 +53,10 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_standing *at, gx_error 
     ctx.workspace = exec->workspace[unit->lane];
     ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
     ctx.programmatic = plan->programmatic;
-    ctx.programmatic_first = at->overlaps && !at->started
-                                 ? true
-                                 : plan->programmatic && unit->programmatic_first;
+    ctx.programmatic_first =
+        at->overlaps && !at->started
+            ? true
+            : plan->programmatic && unit->programmatic_first && !unit->full_edge;
     ctx.first_step = at->apart[unit->lane] || !ctx.programmatic_first;
     /* Layout has looked at one step alone, not at what the one before it wrote. */
     if (!ctx.first_step)

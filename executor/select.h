@@ -90,7 +90,11 @@ typedef struct gx_step_choice {
     int n_lanes;
     bool programmatic;
     double lane_us[2], programmatic_us[2];
+    const int32_t
+        *full_edges; /* units whose edge is full, though it could be otherwise */
+    size_t n_full_edges;
 } gx_step_choice;
+/* The list lives as long as the cache; one that is added is copied. */
 bool gx_cache_find_step(const gx_cache *cache, const char *key, gx_step_choice *choice);
 void gx_cache_add_step(gx_cache *cache, const char *key, const gx_step_choice *choice);
 

@@ -49,6 +49,10 @@ void fake_set_driver(int version);
 /* Free bytes of the simulated card. */
 void fake_set_free_bytes(size_t bytes);
 
+/* Milliseconds that each programmatic edge adds to a launch of a simulated graph, and
+ * what the one that leads to node `node` adds instead; 0 at first. */
+void fake_set_edge_ms(double ms, size_t node, double node_ms);
+
 /* From here on copies and fills of a simulated card run some time after they were
  * submitted, at the latest when the host waits for them, in an order that streams and
  * events allow and the seed picks: what is not ordered shows itself as a wrong value for

@@ -8,6 +8,18 @@ static double clock_ms;
 static const fake_watcher *watcher;
 static fake_graph *capturing; /* by this thread; the tests have one */
 
+static struct {
+    double ms, node_ms;
+    size_t node;
+} edge_cost;
+
+void fake_set_edge_ms(double ms, size_t node, double node_ms)
+{
+    edge_cost.ms = ms;
+    edge_cost.node = node;
+    edge_cost.node_ms = node_ms;
+}
+
 void fake_watch(const fake_watcher *who)
 {
     watcher = who;
@@ -535,8 +547,12 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     const fake_exec *launched = (const fake_exec *)exec;
     const fake_node *end = fake_loop_end(launched->node, launched->n_nodes);
     const long n_turns = end ? fake_loop_run(end) : 1;
-    for (long i = 0; i < n_turns; i++) {
+    for (long turn = 0; turn < n_turns; turn++) {
         clock_ms += 1;
+        for (size_t i = 0; i < launched->n_nodes; i++) {
+            if (launched->node[i].programmatic)
+                clock_ms += i == edge_cost.node ? edge_cost.node_ms : edge_cost.ms;
+        }
         if (watcher)
             watcher->replayed(launched->node, launched->n_nodes);
     }

@@ -64,6 +64,14 @@ static void a_pinned_plan_is_written_once_and_then_obeyed(void **state)
     first = test_read(path, &length);
     second = test_read(again, &length);
     assert_string_equal(first, second);
+
+    /* Full edges are part of it. */
+    plan->units[2].full_edge = true;
+    assert_ok(gx_plan_write(plan, path, &err), &err);
+    gx_plan_free(plan);
+    assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
+    for (size_t u = 0; u < plan->n_units; u++)
+        assert_int_equal(plan->units[u].full_edge, u == 2);
     gx_plan_free(plan);
     free(second);
     free(first);
@@ -126,6 +134,8 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
                 "more than one in a loop");
     try_changed(graph, "units:", "launch: {steps: 2}\nunits:", GX_ERR_MODEL, "loop");
     try_changed(graph, "units:", "launch: 2\nunits:", GX_ERR_MODEL, "launch");
+    try_changed(graph, "    key:", "    full_edge: maybe\n    key:", GX_ERR_MODEL,
+                "full_edge");
     try_changed(graph, "lanes: 1", "lane: 1", GX_ERR_MODEL, "did you mean \"lanes\"?");
     try_changed(graph, "launches: -1", "launches: many", GX_ERR_MODEL, "an integer");
     try_changed(graph, "workspace: 0", "workspace: 0, algo: 12", GX_ERR_MODEL,
@@ -266,7 +276,9 @@ static void choices_come_back_whole(void **state)
     const gx_step_choice step = { .n_lanes = 2,
                                   .programmatic = true,
                                   .lane_us = { 10.5, 9.25 },
-                                  .programmatic_us = { 11, 9.25 } };
+                                  .programmatic_us = { 11, 9.25 },
+                                  .full_edges = (const int32_t[]){ 3, 70000 },
+                                  .n_full_edges = 2 };
     const gx_launch_choice launch = { .steps_per_launch = 32,
                                       .loop = true,
                                       .us = { 10, 9, 8.5, 8.25, 8.125, -1, -1, 11 } };
@@ -299,6 +311,9 @@ static void choices_come_back_whole(void **state)
     assert_true(gx_cache_find_step(cache, "step #1", &step_out));
     assert_int_equal(step_out.n_lanes, 2);
     assert_true(step_out.programmatic && step_out.lane_us[1] == 9.25);
+    assert_int_equal(step_out.n_full_edges, 2);
+    assert_int_equal(step_out.full_edges[0], 3);
+    assert_int_equal(step_out.full_edges[1], 70000);
     assert_false(gx_cache_find_step(cache, "step #2", &step_out));
     assert_true(gx_cache_find_launch(cache, "step #1", &launch_out));
     assert_int_equal(launch_out.steps_per_launch, 32);
@@ -363,6 +378,53 @@ static char *cache_file(const char *folder)
             "%s/NVIDIA_H100_80GB-cc90-driver13000-runtime13000-cublaslt130100-%s.yaml",
             folder, gx_version());
     return path;
+}
+
+/* A step without the list was written before edges were measured; a list that is none is
+ * told. */
+static void a_step_without_its_edges_is_measured_again(void **state)
+{
+    static const char *const lists[][3] = {
+        { ", full_edges: [4]", NULL, "known" },
+        { "", NULL, NULL },
+        { ", full_edges: 4", "a list of units", NULL },
+        { ", full_edges: [4, -1]", "the index of a unit", NULL },
+        { ", full_edges: [4.5]", "the index of a unit", NULL },
+    };
+    char *folder = test_path("edges");
+    gx_cache *cache = open_cache(folder, &card);
+    const gx_step_choice step = { .n_lanes = 1,
+                                  .full_edges = (const int32_t[]){ 4 },
+                                  .n_full_edges = 1 };
+    gx_step_choice found;
+    size_t length;
+
+    (void)state;
+    gx_cache_add_step(cache, "step", &step);
+    save_and_close(cache);
+    char *path = cache_file(folder);
+    char *text = test_read(path, &length);
+    char *at = strstr(text, lists[0][0]);
+
+    assert_non_null(at);
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        fprintf(file, "%.*s%s%s", (int)(at - text), text, lists[i][0],
+                at + strlen(lists[0][0]));
+        fclose(file);
+        cache = open_cache(folder, &card);
+        if (lists[i][1])
+            assert_has(gx_cache_note(cache), lists[i][1]);
+        else
+            assert_null(gx_cache_note(cache));
+        assert_int_equal(gx_cache_find_step(cache, "step", &found), lists[i][2] != NULL);
+        gx_cache_close(cache);
+    }
+    free(text);
+    free(path);
+    free(folder);
 }
 
 static void a_broken_cache_is_left_aside_with_the_reason_and_replaced(void **state)
@@ -461,6 +523,7 @@ int main(void)
         cmocka_unit_test(choices_come_back_whole),
         cmocka_unit_test(two_that_write_at_once_keep_both),
         cmocka_unit_test(cards_and_versions_have_files_of_their_own),
+        cmocka_unit_test(a_step_without_its_edges_is_measured_again),
         cmocka_unit_test(a_broken_cache_is_left_aside_with_the_reason_and_replaced),
         cmocka_unit_test(a_cache_that_cannot_be_written_is_noted),
         cmocka_unit_test(the_cache_lies_where_the_user_keeps_such_files),

@@ -68,7 +68,7 @@ typedef struct gx_args {
     const char *loss_out;
     int64_t pairs, block, samples;
     int stage; /* gx_stage */
-    bool dot, yaml, markdown, measure;
+    bool dot, yaml, markdown, measure, pdl_report;
     const char *csv, *svg, *step, *within, *costs, *chrome, *html;
     int64_t wait, warmup, active, repeat;
     int64_t top;

@@ -7,13 +7,15 @@
 /* What is wanted decides how far the model has to go. */
 static bool wants_plan(const gx_args *args)
 {
+    if (args->pdl_report)
+        return true;
     return !args->dot && !args->yaml && args->stage != GX_STAGE_DOCUMENT &&
            args->stage != GX_STAGE_GRAPH;
 }
 
 static bool wants_program(const gx_args *args)
 {
-    return wants_plan(args) &&
+    return wants_plan(args) && !args->pdl_report &&
            (args->stage == GX_STAGE_ALL || args->stage == GX_STAGE_PROGRAM);
 }
 
@@ -63,7 +65,23 @@ static gx_status make_plan(gx_session *session, gx_exec **exec, gx_error *err)
     return GX_OK;
 }
 
-static gx_status plan_model(gx_session *session, const gx_args *args, gx_error *err)
+static gx_status report_edges(const gx_session *session, bool *is_lack, gx_error *err)
+{
+    const gx_args *const args = session->args;
+    gx_edge_report report;
+    gx_status st = gx_edge_report_make(session, &report, err);
+
+    if (st == GX_OK && (!args->json || strcmp(args->json, "-") != 0))
+        gx_plan_print_edges(session, &report, stdout);
+    if (st == GX_OK && args->json)
+        st = gx_plan_write_json(session, NULL, &report, err);
+    *is_lack = report.is_lack;
+    gx_edge_report_free(&report);
+    return st;
+}
+
+static gx_status plan_model(gx_session *session, const gx_args *args, bool *is_lack,
+                            gx_error *err)
 {
     gx_mode mode = GX_MODE_CPU;
     int device = GX_CPU;
@@ -76,9 +94,11 @@ static gx_status plan_model(gx_session *session, const gx_args *args, gx_error *
         return print_whole(session, err);
     if (wants_plan(args))
         GX_TRY(make_plan(session, &exec, err));
+    if (args->pdl_report)
+        return report_edges(session, is_lack, err);
     if (!args->json || strcmp(args->json, "-") != 0)
         GX_TRY(print_stages(session, exec, err));
-    return args->json ? gx_plan_write_json(session, exec, err) : GX_OK;
+    return args->json ? gx_plan_write_json(session, exec, NULL, err) : GX_OK;
 }
 
 int gx_cmd_plan(const gx_args *args)
@@ -86,11 +106,17 @@ int gx_cmd_plan(const gx_args *args)
     gx_session session = { 0 };
     gx_error err = { 0 };
     int exit_status = GX_EXIT_OK;
+    bool is_lack = false;
 
     if ((args->dot || args->yaml) && args->json)
         return gx_say_usage(args, "--json does not go with --dot or --yaml");
-    if (plan_model(&session, args, &err) != GX_OK)
+    if (args->pdl_report && (args->dot || args->yaml || args->stage != GX_STAGE_ALL))
+        return gx_say_usage(args,
+                            "--pdl-report does not go with --dot, --yaml or --stage");
+    if (plan_model(&session, args, &is_lack, &err) != GX_OK)
         exit_status = gx_say_error(args, &err);
+    else if (is_lack)
+        exit_status = GX_EXIT_LACKS;
     gx_session_close(&session);
     return exit_status;
 }

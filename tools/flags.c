@@ -78,6 +78,8 @@ static const gx_flag flags[] = {
       "streams, 1 or 2 (default: as measured)" },
     { "--pdl", NULL, "auto|on|off", GX_FLAG_CHOICE, AT(programmatic), 0, 0, choices,
       MODEL, "programmatic dependent launch (default: as measured)" },
+    { "--pdl-report", NULL, NULL, SWITCH(pdl_report), NO_RANGE, GX_CMD_PLAN,
+      "what each programmatic edge gains, measured, and no stages" },
     { "--no-cache", NULL, NULL, SWITCH(no_cache), NO_RANGE, MODEL,
       "neither read nor write the plan cache" },
     { "--steps-per-launch", NULL, "N|auto", GX_FLAG_NUMBER, AT(steps_per_launch), 1,

@@ -72,6 +72,7 @@ static void put_selection(gx_json *json, const gx_graph *graph, const gx_plan *p
         gx_json_object(json, NULL);
         gx_json_text(json, "alternative", unit.alternative);
         gx_json_integer(json, "lane", unit.lane);
+        gx_json_bool(json, "programmatic", unit.programmatic);
         gx_json_figure(json, "measured_us", unit.measured_us);
         gx_json_integer(json, "workspace_bytes", (int64_t)unit.workspace_bytes);
         gx_json_array(json, "ops");
@@ -138,7 +139,7 @@ static void put_program(gx_json *json, const gx_session *session, const gx_exec 
 }
 
 gx_status gx_plan_write_json(const gx_session *session, const gx_exec *exec,
-                             gx_error *err)
+                             const gx_edge_report *edges, gx_error *err)
 {
     const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
     const gx_plan *const plan = session->plan[GX_PROGRAM_TRAIN];
@@ -159,6 +160,8 @@ gx_status gx_plan_write_json(const gx_session *session, const gx_exec *exec,
     }
     if (exec)
         put_program(json, session, exec);
+    if (edges)
+        gx_plan_put_edges(json, session, edges);
     gx_json_end(json);
     st = gx_json_write(json, session->args->json, err);
     gx_json_free(json);

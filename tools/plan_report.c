@@ -265,9 +265,16 @@ void gx_plan_print_layout(const gx_session *session, FILE *out)
     const gx_plan_info info = gx_plan_info_get(plan);
     gx_text_table *table = gx_text_table_create("lrrrr");
 
+    size_t n_full = 0;
+
+    for (size_t i = 0; i < gx_plan_unit_count(plan); i++)
+        n_full += gx_plan_unit(plan, i).full_edge;
     fprintf(out, "layout  %d lane%s, programmatic edges %s, in %s\n", info.n_lanes,
             info.n_lanes == 1 ? "" : "s", info.programmatic ? "on" : "off",
             gx_words_seconds(info.layout_s).text);
+    if (n_full > 0)
+        fprintf(out, "  %zu edges are full: programmatic, each was measured to cost\n",
+                n_full);
     fprintf(out, "  arena %s (%s without reuse), workspaces %s, persistent %s\n",
             gx_words_bytes((double)info.arena_bytes).text,
             gx_words_bytes((double)info.naive_bytes).text,

@@ -157,6 +157,8 @@ typedef struct gx_unit_info {
     double bytes;         /* of its nodes, without values that never leave it */
     const int32_t *waits; /* units of the other lane that end before it begins */
     size_t n_waits;
+    bool programmatic; /* a kernel of ours may start it while the unit before it ends */
+    bool full_edge;    /* could be programmatic too, but that was measured to cost more */
 } gx_unit_info;
 typedef struct gx_rejected_info {
     const char *alternative;
@@ -201,6 +203,22 @@ typedef struct gx_slot_info {
     bool elided; /* inside a fused group, never stored */
 } gx_slot_info;
 GX_API gx_slot_info gx_plan_slot(const gx_plan *plan, size_t value);
+
+/* A programmatic edge: `unit` follows `before` on its lane. */
+typedef struct gx_edge_info {
+    size_t before, unit;
+    size_t n_equal;    /* edges between units equal to these, measured as one */
+    bool programmatic; /* in this plan; false: full, since it was measured to cost more */
+    double gain_us;    /* of this edge: < 0 where it costs */
+    double spread_us;  /* between the quartiles of the pairs */
+} gx_edge_info;
+/* Measures on the device what each programmatic edge gains: the step as a graph with the
+ * edge full less the step with it programmatic, all else as planned, by paired blocks.
+ * `edges` has room for gx_plan_unit_count; there are none where the plan has no
+ * programmatic edges. The plan is as it was afterwards, also on failure; no program of it
+ * may be captured meanwhile. GX_ERR_NO_DEVICE for a plan that is for the CPU. */
+GX_API gx_status gx_plan_measure_edges(gx_plan *plan, gx_edge_info *edges,
+                                       size_t *n_edges, gx_error *err) GX_MUST_CHECK;
 
 /* --- exec --- */
 

@@ -36,4 +36,14 @@ run 0 run "$digits" --device cpu -q --steps 20 --loss-out "$work/a.npy" --evalua
 run 0 run "$work/digits_mlp/expanded.yaml" --device cpu --steps 20 --loss-out "$work/b.npy"
 same "$work/a.npy" "$work/b.npy"
 err 'an expanded model has one program'
+
+# What edges gain cannot be measured on the CPU, and is said so, with the status of a lack.
+run 3 plan "$digits" --device cpu --pdl-report
+out '^edges  n/a: programmatic edges join kernels on a GPU'
+[ "$(wc -l <"$work/out")" = 1 ] || fail "--pdl-report prints stages too"
+run 3 plan "$digits" --device cpu --pdl-report -q --json -
+json "$work/out"
+out '"measured": ?false'
+run 2 plan "$digits" --pdl-report --stage layout
+err 'does not go with'
 finish
