@@ -216,6 +216,8 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
 /* What has touched a value so far. */
 typedef struct touched {
     int32_t writer;               /* the last unit that wrote it; -1: none */
+    int32_t before;               /* the one that wrote it before that unit */
+    int32_t n_writes;             /* of that unit */
     int32_t reader[GX_MAX_LANES]; /* the last of each lane that has read it since */
 } touched;
 
@@ -270,7 +272,12 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
     if (reads)
         t->reader[w->plan->units[unit].lane] = unit;
     if (writes) {
-        t->writer = unit;
+        if (t->writer != unit) {
+            t->before = t->writer;
+            t->writer = unit;
+            t->n_writes = 0;
+        }
+        t->n_writes++;
         for (int i = 0; i < GX_MAX_LANES; i++)
             t->reader[i] = -1;
     }
@@ -280,7 +287,8 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
  * full edge has written. Whatever its lane stood behind at that edge had ended then, the
  * other lane's units that it had waited for too; a writer there that it had not waited
  * for starts when this unit has ended. What the unit itself writes counts as just
- * written, and an input as soon as anything in the step has written it. */
+ * written, but for what one node alone updates in place; an input counts as soon as
+ * anything in the step has written it. */
 static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
 {
     const gx_plan *plan = w->plan;
@@ -300,11 +308,15 @@ static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
         for (int arg = 0; arg < gx_n_args(op); arg++) {
             const int32_t id = plan->graph->nodes[node].arg[arg];
 
-            if (id < 0 || gx_arg_kind(op, arg) != GX_FIELD_IN ||
+            const gx_field_kind kind = gx_arg_kind(op, arg);
+
+            if (id < 0 || kind == GX_FIELD_OUT ||
                 reads_elided(plan->graph, unit, node, id))
                 continue;
             const int32_t home = plan->home[id];
-            const int32_t writer = w->by_value[home].writer;
+            const touched *t = &w->by_value[home];
+            const int32_t writer =
+                kind == GX_FIELD_INOUT && t->n_writes == 1 ? t->before : t->writer;
 
             unit->steady[i * GX_MAX_ARGS + arg] =
                 writer < 0 || (writer < w->full_edge[unit->lane] &&
@@ -378,7 +390,7 @@ static gx_status find_waits(gx_plan *plan, gx_order *order, gx_error *err)
     if (!w.by_value)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
     for (size_t i = 0; i < n; i++)
-        w.by_value[i] = (touched){ .writer = -1, .reader = { -1, -1 } };
+        w.by_value[i] = (touched){ .writer = -1, .before = -1, .reader = { -1, -1 } };
     st = order_units(plan, order, &w, err);
     free(w.by_value);
     return st;
