@@ -30,8 +30,8 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_error *err)
     const cudaStream_t stream = exec->device->lane_stream[unit->lane];
     gx_ctx ctx = gx_device_ctx(exec->device, unit->lane);
 
-    ctx.workspace = exec->workspace[unit->lane];
-    ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
+    gx_workspace_use(&ctx, exec->workspace[unit->lane],
+                     plan->workspace_bytes[unit->lane]);
     ctx.programmatic = plan->programmatic;
     ctx.programmatic_first = plan->programmatic && unit->programmatic_first;
     for (int w = 0; w < unit->n_waits; w++) {
