@@ -80,7 +80,7 @@ static void heads_refuse_what_they_do_not_do(void **state)
         { FC(", alpha: 2, epilogue: {bias: b}") SCE, "head", 5, "one plain product" },
         { FC(", epilogue: {bias: b, scale: 2}") SCE, "head", 4, "one plain product" },
         { FC(", epilogue: {bias: b, act: relu}") SCE, "head", 5, "more than a bias" },
-        { FC(", epilogue: {bias: b, residual: r}") SCE, "head", 5, "more than a bias" },
+        { FC(", epilogue: {bias: b, residual: r}") SCE, "head", 5, "one plain product" },
         { "  - {op: gemm, name: fc, a: xb, b: w, epilogue: {bias: b}, out: z}\n"
           "  - {op: mse, name: loss, x: z, target: tb}\n",
           "head", 5, NULL },
