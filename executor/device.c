@@ -296,6 +296,30 @@ gx_status gx_device_limits(int ordinal, gx_ctx *ctx, gx_error *err)
     return GX_OK;
 }
 
+gx_status gx_workspace_alloc(gx_device *device, size_t bytes, void **workspace,
+                             gx_error *err)
+{
+    void *memory = NULL;
+
+    *workspace = NULL;
+    if (bytes == 0)
+        return GX_OK;
+    GX_TRY(gx_device_alloc(device, gx_workspace_size(bytes), &memory, err));
+    const gx_status st = gx_device_fill(device, memory, 0, GX_TICKET_BYTES, err);
+
+    if (st == GX_OK)
+        *workspace = (char *)memory + GX_TICKET_BYTES;
+    else
+        gx_device_release(device, memory);
+    return st;
+}
+
+void gx_workspace_release(gx_device *device, void *workspace)
+{
+    if (workspace)
+        gx_device_release(device, (char *)workspace - GX_TICKET_BYTES);
+}
+
 /* --- values on their way --- */
 
 size_t gx_device_element_bytes(const gx_device *device, gx_dtype dtype)

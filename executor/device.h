@@ -57,6 +57,28 @@ gx_ctx gx_device_ctx(const gx_device *device, int lane);
 /* The same before a device is open, for `refuses`: its limits alone. */
 gx_status gx_device_limits(int ordinal, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
+/* A workspace behind tickets of its own, see gx_ctx; NULL for no bytes. The device's
+ * memory holds gx_workspace_size of them. */
+gx_status gx_workspace_alloc(gx_device *device, size_t bytes, void **workspace,
+                             gx_error *err) GX_MUST_CHECK;
+void gx_workspace_release(gx_device *device, void *workspace);
+
+/* Puts it into a context. */
+static inline void gx_workspace_use(gx_ctx *ctx, void *workspace, size_t bytes)
+{
+    ctx->workspace = workspace;
+    ctx->workspace_bytes = bytes;
+    ctx->tickets =
+        workspace ? (unsigned *)(void *)((char *)workspace - GX_TICKET_BYTES) : NULL;
+}
+
+static inline size_t gx_workspace_size(size_t bytes)
+{
+    if (bytes > SIZE_MAX - GX_TICKET_BYTES)
+        return SIZE_MAX; /* which nothing has */
+    return bytes > 0 ? bytes + GX_TICKET_BYTES : 0;
+}
+
 /* Bytes that an element of `dtype` takes on this device: 8 on the CPU, whatever the type.
  */
 size_t gx_device_element_bytes(const gx_device *device, gx_dtype dtype);

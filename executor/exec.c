@@ -172,7 +172,7 @@ void gx_exec_free(gx_exec *exec)
     gx_feed_close(exec);
     gx_device_release(device, exec->turns);
     for (int lane = 0; lane < GX_MAX_LANES; lane++)
-        gx_device_release(device, exec->workspace[lane]);
+        gx_workspace_release(device, exec->workspace[lane]);
     gx_device_release(device, exec->arena);
     if (entered)
         gx_device_leave(device, previous);

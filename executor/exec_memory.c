@@ -25,7 +25,8 @@ static gx_status check_free(gx_exec *exec, gx_error *err)
     size_t total_bytes = 0;
 
     for (int lane = 0; lane < GX_MAX_LANES; lane++)
-        if (__builtin_add_overflow(needed, plan->workspace_bytes[lane], &needed))
+        if (__builtin_add_overflow(needed, gx_workspace_size(plan->workspace_bytes[lane]),
+                                   &needed))
             return GX_FAIL(err, GX_ERR_LIMIT, "more bytes than can be addressed");
     if (__builtin_add_overflow(needed, gx_feed_bytes(exec), &needed))
         return GX_FAIL(err, GX_ERR_LIMIT, "more bytes than can be addressed");
@@ -51,9 +52,8 @@ static gx_status allocate(gx_exec *exec, gx_error *err)
     /* Labels that nobody gave yet are class 0 then, and not an index out of range. */
     GX_TRY(gx_device_fill(exec->device, exec->arena, 0, plan->arena_bytes, err));
     for (int lane = 0; lane < GX_MAX_LANES; lane++)
-        if (plan->workspace_bytes[lane] > 0)
-            GX_TRY(gx_device_alloc(exec->device, plan->workspace_bytes[lane],
-                                   &exec->workspace[lane], err));
+        GX_TRY(gx_workspace_alloc(exec->device, plan->workspace_bytes[lane],
+                                  &exec->workspace[lane], err));
     return gx_feed_open(exec, err);
 }
 
@@ -270,8 +270,8 @@ static gx_status prepare(gx_exec *exec, size_t i, gx_error *err)
     gx_bound_unit *bound = &exec->units[i];
     gx_ctx ctx = gx_device_ctx(exec->device, unit->lane);
 
-    ctx.workspace = exec->workspace[unit->lane];
-    ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
+    gx_workspace_use(&ctx, exec->workspace[unit->lane],
+                     plan->workspace_bytes[unit->lane]);
     bound->prepared = (gx_prepared){ .has_algo = unit->has_algo };
     memcpy(bound->prepared.algo, unit->algo, sizeof unit->algo);
     GX_TRY(unit->alternative->prepare(&bound->group, &ctx, &bound->prepared, err));

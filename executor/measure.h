@@ -5,6 +5,8 @@
 #include "device.h"
 #include "plan.h"
 
+/* `workspace` is one of gx_workspace_alloc, or NULL where none is asked for. */
+
 /* Median device time in us of one launch of the group by this alternative, as a chain of
  * copies in a small graph; *n_nodes gets the graph nodes that one launch adds. The group
  * is bound to device memory and prepared. One that is far slower than `best_us` (<= 0:

@@ -41,8 +41,7 @@ static gx_status launch_once(const gx_chain *chain, bool follows, gx_error *err)
 
     ctx.programmatic = true;
     ctx.programmatic_first = follows;
-    ctx.workspace = chain->workspace;
-    ctx.workspace_bytes = chain->prepared->workspace_bytes;
+    gx_workspace_use(&ctx, chain->workspace, chain->prepared->workspace_bytes);
     return chain->alternative->launch(chain->group, chain->prepared, &ctx, err);
 }
 

@@ -50,8 +50,8 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_standing *at, gx_error 
     gx_ctx ctx = gx_device_ctx(exec->device, unit->lane);
     gx_group group = bound->group;
 
-    ctx.workspace = exec->workspace[unit->lane];
-    ctx.workspace_bytes = plan->workspace_bytes[unit->lane];
+    gx_workspace_use(&ctx, exec->workspace[unit->lane],
+                     plan->workspace_bytes[unit->lane]);
     ctx.programmatic = plan->programmatic;
     ctx.programmatic_first =
         at->overlaps && !at->started

@@ -91,23 +91,34 @@ void gx_bench_close(gx_bench *bench)
     if (!bench)
         return;
     leave_site(bench);
-    gx_device_release(bench->device, bench->workspace);
+    gx_workspace_release(bench->device, bench->workspace);
     gx_device_release(bench->device, bench->memory);
     free(bench->sample);
     free(bench);
 }
 
 /* Memory of at least `bytes`; what was in it is lost. */
-static gx_status reserve(gx_bench *bench, void **memory, size_t *capacity, size_t bytes,
-                         gx_error *err)
+static gx_status reserve_memory(gx_bench *bench, size_t bytes, gx_error *err)
 {
-    if (bytes <= *capacity)
+    if (bytes <= bench->memory_bytes)
         return GX_OK;
-    gx_device_release(bench->device, *memory);
-    *memory = NULL;
-    *capacity = 0;
-    GX_TRY(gx_device_alloc(bench->device, bytes, memory, err));
-    *capacity = bytes;
+    gx_device_release(bench->device, bench->memory);
+    bench->memory = NULL;
+    bench->memory_bytes = 0;
+    GX_TRY(gx_device_alloc(bench->device, bytes, &bench->memory, err));
+    bench->memory_bytes = bytes;
+    return GX_OK;
+}
+
+static gx_status reserve_workspace(gx_bench *bench, size_t bytes, gx_error *err)
+{
+    if (bytes <= bench->workspace_bytes)
+        return GX_OK;
+    gx_workspace_release(bench->device, bench->workspace);
+    bench->workspace = NULL;
+    bench->workspace_bytes = 0;
+    GX_TRY(gx_workspace_alloc(bench->device, bytes, &bench->workspace, err));
+    bench->workspace_bytes = bytes;
     return GX_OK;
 }
 
@@ -168,7 +179,7 @@ static gx_status bind(gx_bench *bench, bool with_memory, gx_error *err)
             at->saved_offset = place(&total, tensor_bytes(&at->tensor));
     }
     if (with_memory) {
-        GX_TRY(reserve(bench, &bench->memory, &bench->memory_bytes, total, err));
+        GX_TRY(reserve_memory(bench, total, err));
         base = bench->memory;
     }
     for (int32_t i = 0; i < bench->n_operands; i++)
@@ -342,8 +353,7 @@ static gx_status run_once(gx_bench *bench, const gx_group *group,
                           const gx_alternative *alternative, const gx_prepared *prepared,
                           gx_error *err)
 {
-    GX_TRY(reserve(bench, &bench->workspace, &bench->workspace_bytes,
-                   prepared->workspace_bytes, err));
+    GX_TRY(reserve_workspace(bench, prepared->workspace_bytes, err));
     return gx_run_group(bench->device, group, alternative, prepared, bench->workspace,
                         err);
 }

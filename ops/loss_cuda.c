@@ -1,6 +1,8 @@
-/* The CUDA alternatives of softmax_cross_entropy: alone, and with its derivative. */
+/* The CUDA alternatives of softmax_cross_entropy: alone, with its derivative, and with
+ * what stands before and behind them. */
 #include <string.h>
 
+#include "head.h"
 #include "loss_kernels.h"
 #include "mean.h"
 
@@ -31,17 +33,21 @@ static bool same_attributes(const gx_call *loss, const gx_call *bwd)
            a[GX_SCE_LABEL_SMOOTHING].r == b[GX_SCE_LABEL_SMOOTHING].r;
 }
 
-static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
+const char *gx_sce_refuses_pair(const gx_call *loss, const gx_call *bwd)
 {
-    const gx_call *loss = &group->call[0], *bwd = &group->call[1];
-
     if (!gx_feeds(loss, GX_SCE_LOGITS, bwd, GX_SCE_BWD_LOGITS) ||
         !gx_feeds(loss, GX_SCE_LABELS, bwd, GX_SCE_BWD_LABELS) ||
         !same_attributes(loss, bwd))
         return "the derivative is that of another loss";
     if (gx_feeds(loss, GX_SCE_OUT, bwd, GX_SCE_BWD_DY))
         return "the derivative is scaled by the loss";
-    return refuses(group, ctx);
+    return gx_is_float(loss->arg[GX_SCE_LOGITS].dtype) ? NULL : "only f32, bf16 and f16";
+}
+
+static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
+{
+    (void)ctx;
+    return gx_sce_refuses_pair(&group->call[0], &group->call[1]);
 }
 
 /* The count comes first in the workspace, then the partial sums. */
@@ -130,6 +136,7 @@ static const char *const loss[] = { "softmax_cross_entropy", NULL };
 static const char *const bwd[] = { "softmax_cross_entropy.bwd", NULL };
 static const char *const pair[] = { "softmax_cross_entropy", "softmax_cross_entropy.bwd",
                                     NULL };
+GX_HEAD_PATTERNS(sce, "softmax_cross_entropy");
 
 #define ALTERNATIVE(alternative, ops, applies)                                   \
     .name = alternative, .pattern = ops, .refuses = applies, .prepare = prepare, \
@@ -139,5 +146,6 @@ const gx_alternative gx_loss_alternatives[] = {
     { ALTERNATIVE("kernel", loss, refuses), .strict = true },
     { ALTERNATIVE("kernel", bwd, refuses), .strict = true },
     { ALTERNATIVE("fused", pair, refuses_pair) },
+    GX_HEAD_ALTERNATIVES(sce),
     { 0 },
 };

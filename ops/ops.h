@@ -95,6 +95,8 @@ struct gx_op {
 
 /* --- CUDA --- */
 
+enum { GX_TICKET_BYTES = 256 };
+
 /* What a launch needs; the executor fills it. Never allocates, waits or looks anything
  * up. */
 typedef struct gx_ctx {
@@ -102,7 +104,11 @@ typedef struct gx_ctx {
     void *lt;     /* cublasLtHandle_t */
     void *workspace;
     size_t workspace_bytes; /* what prepare asked for, at least */
-    int n_sm, cc;           /* cc: 90 for sm_90 */
+    /* GX_TICKET_BYTES of zeros, there whenever a workspace is: the blocks of a kernel
+     * count themselves in them, and it leaves zeros behind. The workspace's units follow
+     * one another, so they share them. */
+    unsigned *tickets;
+    int n_sm, cc; /* cc: 90 for sm_90 */
     size_t shared_optin_bytes;
     bool programmatic; /* kernels after the first of this unit may be programmatic */
     bool programmatic_first; /* the first may be too */

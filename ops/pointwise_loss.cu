@@ -1,32 +1,11 @@
 /* Losses of each element, by every thread; sums in a fixed order. */
 #include "mean.cuh"
-#include "pointwise_loss_kernels.h"
+#include "pointwise_loss.cuh"
 
 namespace
 {
 
 constexpr int ONE_BLOCK_THREADS = 1024;
-
-/* The loss of one element; `slope` gets its derivative. For bce nothing overflows, and
- * nothing cancels where the target is 0 or 1. */
-__device__ __forceinline__ float point(gx_pointwise_kind kind, float x, float target,
-                                       float *slope)
-{
-    if (kind == GX_POINT_BCE) {
-        const float e = expf(-fabsf(x)), rest = e / (1.0f + e);
-
-        *slope = x > 0.0f ? (1.0f - target) - rest : rest - target;
-        return (x > 0.0f ? x * (1.0f - target) : -x * target) + log1pf(e);
-    }
-    const float d = x - target;
-
-    if (kind == GX_POINT_L1) {
-        *slope = (float)((d > 0.0f) - (d < 0.0f));
-        return fabsf(d);
-    }
-    *slope = 2.0f * d;
-    return d * d;
-}
 
 template <typename T, typename U, int N>
 __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
@@ -53,7 +32,7 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
         for (int e = 0; e < N; e++) {
             float slope;
 
-            sum += point(g.kind, a[e], b[e], &slope);
+            sum += gx_point(g.kind, a[e], b[e], &slope);
             a[e] = slope * scale;
         }
         total += sum;
@@ -63,7 +42,7 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     for (int64_t i = in_vectors + first; i < g.n; i += threads) {
         float slope;
 
-        total += point(g.kind, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
+        total += gx_point(g.kind, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
         if (dx != nullptr)
             gx_store(dx + i, slope * scale);
     }

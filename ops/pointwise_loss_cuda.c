@@ -1,7 +1,8 @@
-/* The CUDA alternatives of the losses of each element: each alone, and a loss with its
- * derivative. */
+/* The CUDA alternatives of the losses of each element: each alone, a loss with its
+ * derivative, and with what stands before and behind them. */
 #include <string.h>
 
+#include "head.h"
 #include "mean.h"
 #include "pointwise_loss_kernels.h"
 
@@ -13,7 +14,7 @@ static bool is_bwd(const gx_call *call)
     return strstr(gx_op_name(call->op), ".bwd") != NULL;
 }
 
-static gx_pointwise_kind kind_of(const gx_call *call)
+gx_pointwise_kind gx_pointwise_kind_of(const gx_call *call)
 {
     const char *name = gx_op_name(call->op);
 
@@ -22,28 +23,36 @@ static gx_pointwise_kind kind_of(const gx_call *call)
     return strncmp(name, "l1", 2) == 0 ? GX_POINT_L1 : GX_POINT_BCE;
 }
 
-static const char *refuses(const gx_group *group, const gx_ctx *ctx)
+static const char *refuses_types(const gx_call *call)
 {
-    const gx_tensor *x = &group->call[0].arg[GX_MSE_X];
-    const gx_tensor *target = &group->call[0].arg[GX_MSE_TARGET];
+    const gx_tensor *x = &call->arg[GX_MSE_X], *target = &call->arg[GX_MSE_TARGET];
 
-    (void)ctx;
     if (!gx_is_float(x->dtype) || (target->dtype != GX_F32 && target->dtype != x->dtype))
         return "only f32, bf16 and f16, the target f32 or like x";
     return NULL;
 }
 
-static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
+static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 {
-    const gx_call *loss = &group->call[0], *bwd = &group->call[1];
+    (void)ctx;
+    return refuses_types(&group->call[0]);
+}
 
+const char *gx_pointwise_refuses_pair(const gx_call *loss, const gx_call *bwd)
+{
     if (!gx_feeds(loss, GX_MSE_X, bwd, GX_MSE_BWD_X) ||
         !gx_feeds(loss, GX_MSE_TARGET, bwd, GX_MSE_BWD_TARGET) ||
         loss->attr[GX_MSE_REDUCTION].i != bwd->attr[GX_MSE_REDUCTION].i)
         return "the derivative is that of another loss";
     if (gx_feeds(loss, GX_MSE_OUT, bwd, GX_MSE_BWD_DY))
         return "the derivative is scaled by the loss";
-    return refuses(group, ctx);
+    return refuses_types(loss);
+}
+
+static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
+{
+    (void)ctx;
+    return gx_pointwise_refuses_pair(&group->call[0], &group->call[1]);
 }
 
 static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *workspace)
@@ -53,7 +62,7 @@ static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *w
     const bool is_mean = first->attr[GX_MSE_REDUCTION].i == GX_REDUCTION_MEAN;
     gx_pointwise_loss loss = {
         .n = gx_count(x),
-        .kind = kind_of(first),
+        .kind = gx_pointwise_kind_of(first),
         .dtype = x->dtype,
         .target_dtype = target->dtype,
         .x = x->data,
@@ -119,10 +128,11 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
     return gx_pointwise_loss_launch(&loss, ctx, err);
 }
 
-#define PATTERNS(name, op)                                       \
-    static const char *const name[] = { op, NULL };              \
-    static const char *const name##_bwd[] = { op ".bwd", NULL }; \
-    static const char *const name##_pair[] = { op, op ".bwd", NULL }
+#define PATTERNS(name, op)                                            \
+    static const char *const name[] = { op, NULL };                   \
+    static const char *const name##_bwd[] = { op ".bwd", NULL };      \
+    static const char *const name##_pair[] = { op, op ".bwd", NULL }; \
+    GX_HEAD_PATTERNS(name, op)
 
 PATTERNS(mse, "mse");
 PATTERNS(l1, "l1");
@@ -134,9 +144,7 @@ PATTERNS(bce, "bce_with_logits");
 #define ALTERNATIVES(ops)                                              \
     { ALTERNATIVE("kernel", ops, refuses), .strict = true },           \
         { ALTERNATIVE("kernel", ops##_bwd, refuses), .strict = true }, \
-    {                                                                  \
-        ALTERNATIVE("fused", ops##_pair, refuses_pair)                 \
-    }
+        { ALTERNATIVE("fused", ops##_pair, refuses_pair) }, GX_HEAD_ALTERNATIVES(ops)
 
 const gx_alternative gx_pointwise_loss_alternatives[] = {
     ALTERNATIVES(mse),

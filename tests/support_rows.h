@@ -6,6 +6,7 @@
 #if GX_HAVE_CUDA
 
 #include "launch.h"
+#include "support_walk.h"
 
 typedef struct test_device {
     gx_ctx ctx;
@@ -49,8 +50,15 @@ bool test_call_covers(const gx_alternative *alternative, const test_call *calls,
 int test_call_run(test_device *device, const gx_alternative *alternative,
                   const gx_group *group, int choice);
 /* Every candidate of every alternative of these calls, against the references; returns
- * how many ran. */
-int test_call_check(test_device *device, const test_call *calls, int n);
+ * how many ran. `elided`, by [call * GX_MAX_ARGS + arg], are outputs that those which
+ * elide need not write; without it each op keeps its own tolerance. */
+enum { TEST_CALLS = 5 };
+int test_call_check(test_device *device, const test_call *calls, int n,
+                    const bool *elided);
+/* The same of nodes of a model, on operands with the model's values, `shift` elements
+ * behind an aligned address. */
+int test_nodes_check(test_device *device, const test_walk *walk, size_t first, int n,
+                     int shift, const bool *elided);
 
 #endif
 #endif

@@ -1,0 +1,305 @@
+/* The end of a network in one kernel, without a GPU: what it takes and what it refuses,
+ * that every sample of the losses is planned, run and captured by it with the launches
+ * that it declares, and the tickets in front of a workspace. */
+#include "fake_cuda_paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "head_kernels.h"
+#include "plan.h"
+#include "support_walk.h"
+
+#define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
+#define PARAM(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
+#define MODEL                                                                   \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[40, 8]")         \
+        INPUT("xt", "[8, 40]") INPUT("xb", "[2, 40, 8]") INPUT("t", "[40, 16]") \
+            INPUT("tb", "[2, 40, 16]")                                          \
+                INPUT("r", "[40, 16]") "  y: {shape: [40], dtype: i32}\n"       \
+                                       "params:\n" PARAM("w", "[8, 16]")        \
+                                           PARAM("wb", "[2, 8, 16]")            \
+                                               PARAM("wide", "[8, 130]")        \
+                                                   PARAM("b", "[16]")           \
+                                                       PARAM("bw", "[130]") "ops:\n"
+
+#define SCE "  - {op: softmax_cross_entropy, name: loss, logits: z, labels: y}\n"
+#define MSE "  - {op: mse, name: loss, x: z, target: t}\n"
+#define TRAIN "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n"
+
+static test_walk open_model(const char *ops, const char *precision)
+{
+    char text[3000];
+
+    snprintf(text, sizeof text, "%s%s%s", MODEL, ops, TRAIN);
+    return test_walk_parse(text, precision, GX_TRAIN, 1);
+}
+
+/* --- what is refused --- */
+
+/* The first place of an alternative of that name over n nodes. */
+static const gx_alternative *find(const gx_graph *graph, const char *name, int32_t n,
+                                  int32_t *first)
+{
+    const gx_alternative *at;
+
+    for (*first = 0; *first < (int32_t)graph->n_nodes; ++*first) {
+        for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
+            if (strcmp(at->name, name) == 0 && gx_match_length(graph, at, *first) == n)
+                return at;
+        }
+    }
+    fail_msg("no alternative %s of %d ops", name, n);
+    return NULL;
+}
+
+#define FC(fields) "  - {op: gemm, name: fc, a: x, b: w" fields ", out: z}\n"
+#define FC_BIAS FC(", epilogue: {bias: b}")
+
+static void heads_refuse_what_they_do_not_do(void **state)
+{
+    static const struct {
+        const char *ops, *name;
+        int32_t n;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { FC_BIAS SCE, "head", 5, NULL },
+        { FC_BIAS MSE, "head", 5, NULL },
+        { FC("") SCE, "head", 3, NULL },
+        { FC("") MSE, "head", 3, NULL },
+        { FC_BIAS SCE, "fused", 3, NULL },
+        { FC_BIAS MSE, "fused", 3, NULL },
+        { "  - {op: gemm, name: fc, a: xt, b: w, trans_a: true, epilogue: {bias: b}, "
+          "out: z}\n" SCE,
+          "head", 5, NULL },
+        { "  - {op: gemm, name: fc, a: x, b: wide, epilogue: {bias: bw}, out: z}\n" SCE,
+          "head", 5, "more than 128 classes" },
+        { "  - {op: gemm, name: fc, a: x, b: wide, epilogue: {bias: bw}, out: z}\n" SCE,
+          "fused", 3, NULL },
+        { FC(", alpha: 2, epilogue: {bias: b}") SCE, "head", 5, "one plain product" },
+        { FC(", epilogue: {bias: b, scale: 2}") SCE, "head", 4, "one plain product" },
+        { FC(", epilogue: {bias: b, act: relu}") SCE, "head", 5, "more than a bias" },
+        { FC(", epilogue: {bias: b, residual: r}") SCE, "head", 5, "one plain product" },
+        { "  - {op: gemm, name: fc, a: xb, b: w, epilogue: {bias: b}, out: z}\n"
+          "  - {op: mse, name: loss, x: z, target: tb}\n",
+          "head", 5, NULL },
+        { "  - {op: gemm, name: fc, a: xb, b: wb, epilogue: {bias: b}, out: z}\n"
+          "  - {op: mse, name: loss, x: z, target: tb}\n",
+          "head", 5, "one plain product" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_walk model = open_model(cases[i].ops, "tf32");
+        int32_t first = 0;
+        const gx_alternative *at = find(model.graph, cases[i].name, cases[i].n, &first);
+        gx_call calls[5];
+        bool elided[5 * GX_MAX_ARGS];
+        const gx_ctx ctx = { .cc = 90 };
+        const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
+
+        gx_match_calls(model.graph, first, cases[i].n, calls);
+        gx_match_elided(model.graph, first, cases[i].n, elided);
+        const char *why = at->refuses(&group, &ctx);
+
+        if (cases[i].why)
+            assert_has(why ? why : "nothing", cases[i].why);
+        else if (why)
+            fail_msg("%s: %s refuses: %s", cases[i].ops, cases[i].name, why);
+        test_walk_free(&model);
+    }
+}
+
+/* --- each sample --- */
+
+static gx_status run_both(gx_plan *plan, gx_state *state, gx_error *err)
+{
+    gx_exec *exec = NULL;
+    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
+
+    if (st == GX_OK)
+        st = gx_exec_run(exec, GX_MODE_EAGER, 1, err);
+    if (st == GX_OK)
+        st = gx_exec_run(exec, GX_MODE_GRAPH, 2, err);
+    if (st == GX_OK)
+        st = gx_exec_sync(exec, err);
+    gx_exec_free(exec);
+    return st;
+}
+
+static gx_plan *plan_forced(const gx_graph *graph, const char *force)
+{
+    const gx_plan_options options = {
+        .device = 0, .cache_folder = "", .lanes = 1, .no_measure = true, .force = force
+    };
+    gx_plan *plan = NULL;
+    gx_error err;
+
+    assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
+    return plan;
+}
+
+static void run_sample(const char *sample, const char *precision, const char *force,
+                       int *n_forced)
+{
+    const gx_state_options state_options = { .device = 0, .seed = 7 };
+    char *text = test_walk_text(sample, precision);
+    gx_state *state = NULL;
+    gx_graph *made;
+    gx_error err;
+
+    assert_ok(
+        gx_graph_parse(text, strlen(text), "sample.yaml", ".", NULL, &made, NULL, &err),
+        &err);
+    const gx_graph *graph = made;
+    gx_plan *plan = plan_forced(graph, force);
+
+    assert_ok(gx_state_create(&graph, 1, &state_options, &state, &err), &err);
+    if (run_both(plan, state, &err) != GX_OK)
+        fail_msg("%s\n%s: %s", text, force, err.message);
+    *n_forced += (int)gx_plan_info_get(plan).n_forced;
+    gx_state_free(state);
+    gx_plan_free(plan);
+    gx_graph_free(made);
+    free(text);
+}
+
+static void every_sample_of_a_loss_runs_in_one_kernel(void **state)
+{
+    static const char *const rows[] = { "softmax_cross_entropy", "mse", "l1",
+                                        "bce_with_logits" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const char *const forced[] = { "head", "fused" };
+
+    (void)state;
+    for (size_t f = 0; f < ARRAY_SIZE(forced); f++) {
+        int n_forced = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+            const gx_op *op = gx_op_find(rows[i]);
+
+            for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
+                for (const char *const *sample = op->samples; *sample; sample++)
+                    run_sample(*sample, precisions[p], forced[f], &n_forced);
+            }
+        }
+        assert_true(n_forced > 40);
+    }
+    assert_int_equal(fake_live(), 0);
+}
+
+/* --- what it makes of a model --- */
+
+static void a_classifier_ends_in_one_launch(void **state)
+{
+    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const int sources[] = { GX_HEAD_PLAIN, GX_HEAD_TENSOR, GX_HEAD_TENSOR };
+
+    (void)state;
+    for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
+        test_walk model = open_model(FC_BIAS SCE, precisions[p]);
+        gx_plan *plan = plan_forced(model.graph, "head");
+        const gx_unit *unit = NULL;
+
+        for (size_t i = 0; i < plan->n_units; i++) {
+            if (plan->units[i].n_nodes == 5)
+                unit = &plan->units[i];
+        }
+        assert_non_null(unit);
+        assert_string_equal(unit->alternative->name, "head");
+        assert_int_equal(unit->n_launches, 1);
+        assert_int_equal(unit->algo[1], sources[p]);
+        /* 40 rows in blocks of 16: three losses, and as many sums of 16 columns. */
+        assert_int_equal(unit->workspace_bytes,
+                         3 * sizeof(double) + 3 * 16 * sizeof(float));
+        gx_plan_free(plan);
+        test_walk_free(&model);
+    }
+}
+
+/* One block down the rows has whole column sums, and one block at all the whole loss. */
+static void what_blocks_leave_hangs_on_the_shape(void **state)
+{
+    gx_head head = { .source = GX_HEAD_TENSOR, .rows = 64, .columns = 10 };
+
+    (void)state;
+    head.is_softmax = true;
+    head.shape = 0;
+    assert_int_equal(gx_head_row_tiles(&head), 4);
+    assert_int_equal(gx_head_blocks(&head), 4);
+    head.shape = 2;
+    assert_int_equal(gx_head_blocks(&head), 1);
+    head.is_softmax = false;
+    head.columns = 33;
+    assert_int_equal(gx_head_blocks(&head), 3);
+    head.source = GX_HEAD_MEMORY;
+    head.shape = 1;
+    assert_int_equal(gx_head_row_tiles(&head), 1);
+    assert_int_equal(gx_head_blocks(&head), 2);
+    /* The padded rows of a tile, at least a float a thread, and a loss a row. */
+    head.is_softmax = true;
+    assert_int_equal(gx_head_shared_bytes(&head), 4 * (64 * 33 + 64));
+    head.columns = 2;
+    assert_int_equal(gx_head_shared_bytes(&head), 4 * (512 + 64));
+}
+
+/* --- tickets --- */
+
+static gx_status make_workspace(void *user, gx_error *err)
+{
+    gx_device *device = user;
+    void *workspace = NULL;
+    const gx_status st = gx_workspace_alloc(device, 40, &workspace, err);
+
+    if (st != GX_OK) {
+        assert_null(workspace);
+        return st;
+    }
+    gx_ctx ctx = { .cc = 90 };
+
+    gx_workspace_use(&ctx, workspace, 40);
+    for (size_t i = 0; i < GX_TICKET_BYTES / sizeof *ctx.tickets; i++)
+        assert_int_equal(ctx.tickets[i], 0);
+    assert_ptr_equal((char *)ctx.tickets + GX_TICKET_BYTES, workspace);
+    memset(workspace, 1, 40);
+    fake_quiet(true);
+    gx_workspace_release(device, workspace);
+    fake_quiet(false);
+    return GX_OK;
+}
+
+static void a_workspace_has_zeros_in_front(void **state)
+{
+    gx_device *device;
+    void *workspace = &device;
+    gx_ctx ctx = { .cc = 90 };
+    gx_error err;
+
+    (void)state;
+    assert_ok(gx_device_open(0, NULL, &device, &err), &err);
+    assert_ok(make_workspace(device, &err), &err);
+    assert_true(path_fail_each_call(make_workspace, device) >= 2);
+
+    assert_ok(gx_workspace_alloc(device, 0, &workspace, &err), &err);
+    assert_null(workspace);
+    gx_workspace_use(&ctx, workspace, 0);
+    assert_null(ctx.tickets);
+    gx_workspace_release(device, workspace);
+    assert_true(gx_workspace_size(SIZE_MAX - 1) == SIZE_MAX);
+    gx_device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heads_refuse_what_they_do_not_do),
+        cmocka_unit_test(every_sample_of_a_loss_runs_in_one_kernel),
+        cmocka_unit_test(a_classifier_ends_in_one_launch),
+        cmocka_unit_test(what_blocks_leave_hangs_on_the_shape),
+        cmocka_unit_test(a_workspace_has_zeros_in_front),
+    };
+
+    path_start(false);
+    return cmocka_run_group_tests_name("fault_head", tests, NULL, NULL);
+}

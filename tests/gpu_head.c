@@ -1,0 +1,142 @@
+/* The end of a network in one kernel, on a device: every sample of the losses in every
+ * shape against the references, and the same bits however often blocks race. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan.h"
+#include "support.h"
+#include "support_gpu.h"
+#include "support_rows.h"
+
+/* --- every sample in every shape --- */
+
+/* Nodes from `first` on that one kernel with a loss in it may do; 0: there are none. */
+static int32_t group_at(const gx_graph *graph, int32_t first, int32_t longer_than)
+{
+    const gx_alternative *at;
+    int32_t best = 0;
+
+    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
+        const bool is_head = strcmp(at->name, "head") == 0 ||
+                             (at->pattern[0] && at->pattern[1] && at->pattern[2] &&
+                              strcmp(at->pattern[2], "epilogue.bwd") == 0);
+        const int32_t n = is_head ? gx_match_length(graph, at, first) : 0;
+
+        if (n > longer_than && (best == 0 || n < best))
+            best = n;
+    }
+    return best;
+}
+
+static int check_groups(test_device *s, const test_walk *walk, int shift)
+{
+    bool elided[TEST_CALLS * GX_MAX_ARGS];
+    int ran = 0;
+
+    for (int32_t k = 0; k < (int32_t)walk->graph->n_nodes; k++) {
+        for (int32_t n = 0; (n = group_at(walk->graph, k, n)) > 0;) {
+            gx_match_elided(walk->graph, k, n, elided);
+            ran += test_nodes_check(s, walk, (size_t)k, n, shift, elided);
+        }
+    }
+    return ran;
+}
+
+static void every_sample_is_right_in_every_shape(void **state)
+{
+    static const char *const rows[] = { "softmax_cross_entropy", "mse", "l1",
+                                        "bce_with_logits" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    test_device *s = *state;
+    int ran = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(precisions); i++) {
+        const gx_op *op = gx_op_find(rows[i / 3]);
+
+        for (const char *const *text = op->samples; *text; text++) {
+            test_walk walk = test_walk_parse(*text, precisions[i % 3], GX_TRAIN, s->seed);
+
+            test_walk_step(&walk);
+            ran += check_groups(s, &walk, 0);
+            if (i % 3 == 0) /* the tensor cores want aligned operands */
+                ran += check_groups(s, &walk, 1);
+            test_walk_free(&walk);
+        }
+    }
+    print_message("%d groups and shapes\n", ran);
+    assert_true(ran > 150);
+}
+
+/* --- many blocks --- */
+
+#define MODEL(rows, loss)                                                       \
+    "gexec: 1\nname: m\nprecision: tf32\ninputs:\n"                             \
+    "  x: {shape: [" rows ", 32], init: normal}\n"                              \
+    "  t: {shape: [" rows ", 10], dtype: f32, init: normal}\n"                  \
+    "  y: {shape: [" rows "], dtype: i32, init: {integers: [0, 10]}}\n"         \
+    "params:\n  w: {shape: [32, 10], init: normal}\n  b: {shape: [10]}\nops:\n" \
+    "  - {op: gemm, name: fc, a: x, b: w, epilogue: {bias: b}, out: z}\n"       \
+    "  - {op: " loss "}\nbackward: loss\noptimizer: {sgd: {lr: 0.01}}\n"        \
+    "outputs: [loss]\n"
+
+static void open_forced(gpu_program *p, const char *text, const char *force, bool on)
+{
+    const gx_plan_options options = { .device = 0,
+                                      .cache_folder = "",
+                                      .lanes = 1,
+                                      .no_measure = true,
+                                      .force = force,
+                                      .programmatic = on ? GX_ON : GX_OFF };
+    const gx_state_options state_options = { .device = 0, .seed = 5 };
+    gx_error err;
+
+    assert_ok(
+        gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &p->graph, NULL, &err),
+        &err);
+    const gx_graph *graph = p->graph;
+
+    assert_ok(gx_plan_create(graph, &options, &p->plan, &err), &err);
+    assert_true(gx_plan_info_get(p->plan).n_forced > 0);
+    assert_ok(gx_state_create(&graph, 1, &state_options, &p->state, &err), &err);
+    assert_ok(gx_exec_create(p->plan, p->state, NULL, &p->exec, &err), &err);
+}
+
+/* The order of the sums does not hang on which block comes last, and the counter is zero
+ * again after each step. */
+static void the_last_block_adds_up_in_one_order(void **state)
+{
+    static const char *const texts[] = {
+        MODEL("5000", "softmax_cross_entropy, name: loss, logits: z, labels: y"),
+        MODEL("5000", "softmax_cross_entropy, name: loss, logits: z, labels: y, "
+                      "ignore_index: 3"),
+        MODEL("5000", "mse, name: loss, x: z, target: t"),
+    };
+    static const char *const forced[] = { "head", "fused" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts) * ARRAY_SIZE(forced); i++) {
+        uint64_t bits[4];
+
+        for (int way = 0; way < 4; way++) {
+            gpu_program p = { 0 };
+
+            open_forced(&p, texts[i / 2], forced[i % 2], way / 2);
+            gpu_run(&p, way % 2 ? GX_MODE_GRAPH : GX_MODE_EAGER, 300);
+            bits[way] = gpu_bits(&p);
+            gpu_close(&p);
+            assert_int_equal(bits[way], bits[0]);
+        }
+    }
+}
+
+int main(void)
+{
+    gpu_start();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_sample_is_right_in_every_shape,
+                                        test_device_open, test_device_close),
+        cmocka_unit_test(the_last_block_adds_up_in_one_order),
+    };
+
+    return cmocka_run_group_tests_name("gpu_head", tests, NULL, NULL);
+}
