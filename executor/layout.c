@@ -103,7 +103,7 @@ typedef struct lanes {
     bool *on_path;       /* by value: forward or backward goes on from it */
     int8_t *lane;        /* by value: of the unit that wrote it; -1: not written yet */
     bool writes_on_path; /* of the unit at hand */
-    int n_gradients;     /* from lane 1 that it reads */
+    int n_gradients, n_elsewhere;
 } lanes;
 
 static void see_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -133,7 +133,10 @@ static void see_writers(void *user, int32_t unit, int32_t value, bool reads, boo
     (void)writes;
     if (!reads || l->plan->graph->values[value].kind != GX_VALUE_TEMP)
         return;
-    l->n_gradients += l->lane[value] == 1;
+    if (l->lane[value] == 1)
+        l->n_gradients++;
+    else
+        l->n_elsewhere++;
 }
 
 static void note_writer(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -156,8 +159,8 @@ static bool is_sum(const gx_plan *plan, const gx_unit *unit)
 }
 
 /* A backward unit goes to lane 1 when the backward pass does not go on from it: weight
- * gradients, and sums of such. An optimizer unit follows a gradient that comes from
- * there. */
+ * gradients, and sums of such. An optimizer unit follows when all that it reads comes
+ * from there. */
 static int assign_lanes(gx_plan *plan, lanes *l)
 {
     int n_lanes = 1;
@@ -177,8 +180,9 @@ static int assign_lanes(gx_plan *plan, lanes *l)
 
         if (unit->phase == GX_PHASE_OPTIMIZER) {
             l->n_gradients = 0;
+            l->n_elsewhere = 0;
             gx_layout_accesses(plan, u, see_writers, l);
-            unit->lane = l->n_gradients > 0;
+            unit->lane = l->n_gradients > 0 && l->n_elsewhere == 0;
         }
         gx_layout_accesses(plan, u, note_writer, l);
         if (unit->lane == 1)
@@ -216,8 +220,6 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
 /* What has touched a value so far. */
 typedef struct touched {
     int32_t writer;               /* the last unit that wrote it; -1: none */
-    int32_t before;               /* the one that wrote it before that unit */
-    int32_t n_writes;             /* of that unit */
     int32_t reader[GX_MAX_LANES]; /* the last of each lane that has read it since */
 } touched;
 
@@ -272,12 +274,7 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
     if (reads)
         t->reader[w->plan->units[unit].lane] = unit;
     if (writes) {
-        if (t->writer != unit) {
-            t->before = t->writer;
-            t->writer = unit;
-            t->n_writes = 0;
-        }
-        t->n_writes++;
+        t->writer = unit;
         for (int i = 0; i < GX_MAX_LANES; i++)
             t->reader[i] = -1;
     }
@@ -287,8 +284,7 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
  * full edge has written. Whatever its lane stood behind at that edge had ended then, the
  * other lane's units that it had waited for too; a writer there that it had not waited
  * for starts when this unit has ended. What the unit itself writes counts as just
- * written, but for what one node alone updates in place; an input counts as soon as
- * anything in the step has written it. */
+ * written, and an input as soon as anything in the step has written it. */
 static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
 {
     const gx_plan *plan = w->plan;
@@ -308,15 +304,11 @@ static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
         for (int arg = 0; arg < gx_n_args(op); arg++) {
             const int32_t id = plan->graph->nodes[node].arg[arg];
 
-            const gx_field_kind kind = gx_arg_kind(op, arg);
-
-            if (id < 0 || kind == GX_FIELD_OUT ||
+            if (id < 0 || gx_arg_kind(op, arg) != GX_FIELD_IN ||
                 reads_elided(plan->graph, unit, node, id))
                 continue;
             const int32_t home = plan->home[id];
-            const touched *t = &w->by_value[home];
-            const int32_t writer =
-                kind == GX_FIELD_INOUT && t->n_writes == 1 ? t->before : t->writer;
+            const int32_t writer = w->by_value[home].writer;
 
             unit->steady[i * GX_MAX_ARGS + arg] =
                 writer < 0 || (writer < w->full_edge[unit->lane] &&
@@ -390,7 +382,7 @@ static gx_status find_waits(gx_plan *plan, gx_order *order, gx_error *err)
     if (!w.by_value)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
     for (size_t i = 0; i < n; i++)
-        w.by_value[i] = (touched){ .writer = -1, .before = -1, .reader = { -1, -1 } };
+        w.by_value[i] = (touched){ .writer = -1, .reader = { -1, -1 } };
     st = order_units(plan, order, &w, err);
     free(w.by_value);
     return st;

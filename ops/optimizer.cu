@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "chunk.cuh"
-#include "update.cuh"
+#include "optimizer_kernels.h"
 
 namespace
 {
@@ -56,9 +56,16 @@ __device__ __forceinline__ int find_entry(const gx_update_table &table, int64_t 
     return low;
 }
 
+/* What the elements of a group share: the factor that shrinks a parameter, the rate
+ * (adam: corrected), and one over the root of the second correction. */
+struct factors {
+    float keep, rate, root;
+};
+
+/* 1 - beta^t in double: in float it would lose most of its digits at the first steps. */
 template <int RULE>
 __device__ __forceinline__ void find_factors(const gx_update_table &table, int64_t done,
-                                             gx_update_factors (&f)[GX_UPDATE_SETTINGS])
+                                             factors (&f)[GX_UPDATE_SETTINGS])
 {
     __shared__ double correction[GX_UPDATE_SETTINGS][2];
     const int x = threadIdx.x;
@@ -67,19 +74,27 @@ __device__ __forceinline__ void find_factors(const gx_update_table &table, int64
         const gx_update_settings &s = table.settings[x / 2];
 
         correction[x / 2][x % 2] =
-            gx_bias_correction(x % 2 == 0 ? s.log_beta1 : s.log_beta2, done);
+            -expm1(((double)done + 1.0) * (x % 2 == 0 ? s.log_beta1 : s.log_beta2));
     }
     __syncthreads();
     if (x < table.n_settings) {
         const gx_update_settings &s = table.settings[x];
+        const double lr = (double)*s.lr;
 
         if (RULE == GX_UPDATE_ADAM)
-            f[x] = gx_adam_factors(s, correction[x][0], correction[x][1]);
+            f[x] = { (float)(1.0 - lr * s.shrink), (float)(lr / correction[x][0]),
+                     (float)sqrt(correction[x][1]) };
         else
             f[x] = { 1.0f, *s.lr, 1.0f };
     }
     __syncthreads();
 }
+
+/* What does not change from element to element. */
+struct moment {
+    float scale;
+    bool first; /* no update stands behind */
+};
 
 /* Types of an update: the parameter, its gradient, its state; and whether it has a
  * master in f32, of which it is a copy then. */
@@ -110,25 +125,29 @@ __device__ __forceinline__ void store_weights(const entry_of<POINTERS> &e, int64
 }
 
 template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void
-sgd_update(const entry_of<POINTERS> &e, int64_t i, const gx_update_settings &s,
-           const gx_update_factors &f, const gx_update_moment &now)
+__device__ __forceinline__ void sgd_update(const entry_of<POINTERS> &e, int64_t i,
+                                           const gx_update_settings &s, const factors &f,
+                                           const moment &now)
 {
     using G = typename TYPES::G;
+    const float lr = f.rate, decay = s.decay;
     float p[N], g[N];
 
     gx_load_vector(p, weights<TYPES>(e, i));
     gx_load_vector(g, e.template at<const G>(1) + i);
 #pragma unroll
-    for (int x = 0; x < N; x++)
-        gx_sgd_rule(p[x], g[x], s, f, now);
+    for (int x = 0; x < N; x++) {
+        /* rounded by itself, so that a scale of 1 changes nothing */
+        g[x] = __fmul_rn(g[x], now.scale);
+        p[x] -= lr * (g[x] + decay * p[x]);
+    }
     store_weights<TYPES>(e, i, p);
 }
 
 template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void
-momentum_update(const entry_of<POINTERS> &e, int64_t i, const gx_update_settings &s,
-                const gx_update_factors &f, const gx_update_moment &now)
+__device__ __forceinline__ void momentum_update(const entry_of<POINTERS> &e, int64_t i,
+                                                const gx_update_settings &s,
+                                                const factors &f, const moment &now)
 {
     using G = typename TYPES::G;
     typename TYPES::S *buf = e.template at<typename TYPES::S>(2) + i;
@@ -138,16 +157,20 @@ momentum_update(const entry_of<POINTERS> &e, int64_t i, const gx_update_settings
     gx_load_vector(g, e.template at<const G>(1) + i);
     gx_load_vector(b, buf);
 #pragma unroll
-    for (int x = 0; x < N; x++)
-        gx_momentum_rule(p[x], g[x], b[x], s, f, now);
+    for (int x = 0; x < N; x++) {
+        g[x] = __fmul_rn(g[x], now.scale);
+        g[x] += s.decay * p[x];
+        b[x] = now.first ? g[x] : s.keep2 * b[x] + s.take1 * g[x];
+        p[x] -= f.rate * (s.nesterov ? g[x] + s.keep2 * b[x] : b[x]);
+    }
     store_weights<TYPES>(e, i, p);
     gx_store_vector(buf, b);
 }
 
 template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void
-adam_update(const entry_of<POINTERS> &e, int64_t i, const gx_update_settings &s,
-            const gx_update_factors &f, const gx_update_moment &now)
+__device__ __forceinline__ void adam_update(const entry_of<POINTERS> &e, int64_t i,
+                                            const gx_update_settings &s, const factors &f,
+                                            const moment &now)
 {
     using G = typename TYPES::G;
     using S = typename TYPES::S;
@@ -159,17 +182,24 @@ adam_update(const entry_of<POINTERS> &e, int64_t i, const gx_update_settings &s,
     gx_load_vector(m, mean);
     gx_load_vector(v, square);
 #pragma unroll
-    for (int x = 0; x < N; x++)
-        gx_adam_rule(p[x], g[x], m[x], v[x], s, f, now);
+    for (int x = 0; x < N; x++) {
+        g[x] = __fmul_rn(g[x], now.scale);
+        if (s.decay > 0.0f)
+            g[x] = __fmaf_rn(s.decay, p[x], g[x]);
+        m[x] += s.take1 * (g[x] - m[x]);
+        v[x] = s.keep2 * v[x] + s.take2 * g[x] * g[x];
+        /* fused by name: behind a division the assembler does it in some lanes alone */
+        p[x] = __fmaf_rn(f.keep, p[x], -(f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps)));
+    }
     store_weights<TYPES>(e, i, p);
     gx_store_vector(mean, m);
     gx_store_vector(square, v);
 }
 
 template <int RULE, typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void
-update(const entry_of<POINTERS> &e, int64_t i, const gx_update_settings &s,
-       const gx_update_factors &f, const gx_update_moment &now)
+__device__ __forceinline__ void update(const entry_of<POINTERS> &e, int64_t i,
+                                       const gx_update_settings &s, const factors &f,
+                                       const moment &now)
 {
     if constexpr (RULE == GX_UPDATE_SGD)
         sgd_update<TYPES, N>(e, i, s, f, now);
@@ -184,7 +214,7 @@ __global__ void __launch_bounds__(THREADS, 4)
     update_kernel(const __grid_constant__ gx_update_table table)
 {
     constexpr int POINTERS = 2 + RULE + TYPES::has_master;
-    __shared__ gx_update_factors f[GX_UPDATE_SETTINGS];
+    __shared__ factors f[GX_UPDATE_SETTINGS];
 
     gx_begin_kernel();
     const int32_t step = table.step != nullptr ? *table.step : 0;
@@ -192,14 +222,13 @@ __global__ void __launch_bounds__(THREADS, 4)
 
     if (step < 0 || step - done * table.accumulate != table.accumulate - 1)
         return; /* skipped, or a gradient has been added to, no more */
-    const gx_update_moment now = { table.scale != nullptr ? *table.scale : 1.0f,
-                                   done == 0 };
+    const moment now = { table.scale != nullptr ? *table.scale : 1.0f, done == 0 };
 
     find_factors<RULE>(table, done, f);
     for (int64_t chunk = blockIdx.x; chunk < table.n_chunks; chunk += gridDim.x) {
         const entry_of<POINTERS> e(table, find_entry<POINTERS>(table, chunk));
         const gx_update_settings &s = table.settings[e.group()];
-        const gx_update_factors shared = f[e.group()];
+        const factors shared = f[e.group()];
 
         gx_over_chunk<N, THREADS, GX_OPTIMIZER_CHUNK>(
             chunk - e.first_chunk(), e.n(),

@@ -83,60 +83,13 @@ static const rule rules[] = {
 
 enum { N_RULES = sizeof rules / sizeof rules[0] };
 
-static const rule *rule_of_call(const gx_call *call)
-{
-    int i = N_RULES - 1; /* the patterns name no other op */
-
-    while (i > 0 && strcmp(rules[i].op, call->op->name) != 0)
-        i--;
-    return &rules[i];
-}
-
 static const rule *rule_of(const gx_group *group)
 {
-    return rule_of_call(&group->call[0]);
-}
+    int i = N_RULES - 1; /* the patterns below name no other op */
 
-gx_update_one gx_update_one_of(const gx_call *call)
-{
-    const rule *r = rule_of_call(call);
-    const gx_tensor *param = &call->arg[r->pointer[0]];
-    gx_update_one one = {
-        .rule = r->rule,
-        .dtype = param->dtype,
-        .grad_dtype = call->arg[r->pointer[1]].dtype,
-        .state_dtype = call->arg[r->pointer[r->n_pointers > 2 ? 2 : 0]].dtype,
-        .has_master = gx_has(call, r->master),
-        .accumulate = (int32_t)call->attr[r->accumulate].i,
-        .n = gx_count(param),
-        .param = param->data,
-        .grad = call->arg[r->pointer[1]].data,
-        .step = gx_data(call, r->step),
-        .scale = gx_data(call, r->scale),
-    };
-
-    for (int p = 2; p < r->n_pointers; p++)
-        one.state[p - 2] = call->arg[r->pointer[p]].data;
-    one.settings.lr = call->arg[r->lr].data;
-    r->set(call, &one.settings);
-    return one;
-}
-
-bool gx_update_is_steady(const gx_group *group, int call)
-{
-    const gx_call *update = &group->call[call];
-    const rule *r = rule_of_call(update);
-    const int scalar[] = { r->lr, r->step, r->scale };
-
-    for (int p = 0; p < r->n_pointers; p++) {
-        if (p != 1 && !gx_is_steady(group, call, r->pointer[p]))
-            return false;
-    }
-    for (int i = 0; i < 3; i++) {
-        if (gx_has(update, scalar[i]) && !gx_is_steady(group, call, scalar[i]))
-            return false;
-    }
-    return true;
+    while (i > 0 && strcmp(rules[i].op, group->call[0].op->name) != 0)
+        i--;
+    return &rules[i];
 }
 
 /* The tensors of an entry, the master last. */

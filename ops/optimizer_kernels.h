@@ -57,26 +57,6 @@ typedef struct gx_update_table {
     uint64_t words[GX_UPDATE_WORDS]; /* no entry is empty */
 } gx_update_table;
 
-/* One update by itself. */
-typedef struct gx_update_one {
-    gx_update_rule rule;
-    gx_dtype dtype, grad_dtype, state_dtype;
-    bool has_master;
-    int32_t accumulate;
-    int64_t n; /* elements */
-    void *param, *state[2];
-    const void *grad;
-    const int32_t *step; /* as in the table */
-    const float *scale;
-    gx_update_settings settings;
-} gx_update_one;
-
-/* What the call of an optimizer's row is. */
-gx_update_one gx_update_one_of(const gx_call *call);
-/* Everything that the call reads, but for its gradient, may be loaded ahead of the wait.
- */
-bool gx_update_is_steady(const gx_group *group, int call);
-
 gx_status gx_update_load(const gx_update_table *table, gx_error *err) GX_MUST_CHECK;
 gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
                            gx_error *err) GX_MUST_CHECK;

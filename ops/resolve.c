@@ -177,10 +177,6 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list)
         return;
     if (adds)
         gx_prune(&builder);
-    if (adds && graph->kind == GX_TRAIN)
-        gx_order_updates(&builder);
-    if (gx_arena_failed(graph->arena))
-        return;
     if (!gx_graph_reorder(graph, builder.order, builder.n_order))
         return;
     bind_logged(graph);

@@ -100,19 +100,16 @@ const gx_field *gx_op_fields(const gx_op *op)
 #define GX_FAMILY(family) extern const gx_alternative gx_##family##_alternatives[];
 #include "families.def"
 #undef GX_FAMILY
-extern const gx_alternative gx_gemm_update_alternatives[];
 
 const gx_alternative *gx_alternative_at(size_t i)
 {
-    /* The last are of groups over two families. */
     static const gx_alternative *const tables[] = {
 #define GX_FAMILY(family) gx_##family##_alternatives,
 #include "families.def"
 #undef GX_FAMILY
-        gx_gemm_update_alternatives,
     };
 
-    for (size_t f = 0; f < sizeof tables / sizeof tables[0]; f++) {
+    for (size_t f = 0; f < N_FAMILIES; f++) {
         for (const gx_alternative *at = tables[f]; at->name; at++) {
             if (i-- == 0)
                 return at;
