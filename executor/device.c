@@ -324,6 +324,8 @@ static double load_value(const void *from, gx_dtype dtype, int64_t i)
         return ((const float *)from)[i];
     case GX_BF16:
         return gx_bf16_to_float(((const uint16_t *)from)[i]);
+    case GX_F16:
+        return gx_f16_to_float(((const uint16_t *)from)[i]);
     case GX_I32:
         return ((const int32_t *)from)[i];
     default:
@@ -340,6 +342,9 @@ static void store_value(void *to, gx_dtype dtype, int64_t i, double value)
         break;
     case GX_BF16:
         ((uint16_t *)to)[i] = gx_bf16_from_float((float)value);
+        break;
+    case GX_F16:
+        ((uint16_t *)to)[i] = gx_f16_from_float((float)value);
         break;
     case GX_I32:
         ((int32_t *)to)[i] = (int32_t)value;

@@ -187,7 +187,8 @@ static gx_status make_units(gx_exec *exec, gx_error *err)
             return no_memory(err);
         bound->group = (gx_group){ .n_calls = unit->n_nodes,
                                    .call = &exec->calls[unit->first_node],
-                                   .elided = elided };
+                                   .elided = elided,
+                                   .steady = unit->steady };
         bound->kind = unit_kind(exec, unit);
         bound->range = gx_nvtx_register(bound->name);
         bound->n_seen = -1;

@@ -74,6 +74,7 @@ struct gx_exec {
     gx_state *state;
     gx_device *device; /* the state's */
     int steps_per_launch;
+    int launch_step;      /* of the launch that is being recorded; 0 in eager mode */
     gx_arena *memory;     /* host memory of the arrays below */
     gx_call *calls;       /* by node */
     gx_bound_unit *units; /* by unit */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builder.h"
+
 static bool is_elided(const gx_unit *unit, int32_t node, int arg)
 {
     return unit->elided && unit->elided[(node - unit->first_node) * GX_MAX_ARGS + arg];
@@ -228,7 +230,17 @@ typedef struct waits {
     int32_t full_edge[GX_MAX_LANES]; /* the last unit that started behind everything */
     bool reads_fresh; /* reads a lasting tensor that was written since the last full edge
                        */
+    bool stores;      /* writes at least one element */
 } waits;
+
+static bool has_elements(const gx_value *value)
+{
+    for (int d = 0; d < value->rank; d++) {
+        if (value->dim[d] == 0)
+            return false;
+    }
+    return true;
+}
 
 static void need(waits *w, int32_t unit, int32_t before)
 {
@@ -251,6 +263,7 @@ static void find_needed(void *user, int32_t unit, int32_t value, bool reads, boo
     if (reads && w->plan->graph->values[value].kind != GX_VALUE_TEMP &&
         t->writer >= w->full_edge[lane])
         w->reads_fresh = true;
+    w->stores |= writes && has_elements(&w->plan->graph->values[value]);
 }
 
 static void note_access(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -267,6 +280,44 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
     }
 }
 
+/* What a kernel of the unit may load ahead of its wait: what no kernel since the last
+ * full edge has written. Whatever its lane stood behind at that edge had ended then, the
+ * other lane's units that it had waited for too; a writer there that it had not waited
+ * for starts when this unit has ended. What the unit itself writes counts as just
+ * written, and an input as soon as anything in the step has written it. */
+static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
+{
+    const gx_plan *plan = w->plan;
+    const size_t n = (size_t)unit->n_nodes * GX_MAX_ARGS;
+
+    if (!unit->alternative) /* on the CPU nothing runs ahead */
+        return GX_OK;
+    if (!unit->steady)
+        unit->steady = gx_arena_alloc(plan->arena, n * sizeof *unit->steady);
+    if (!unit->steady)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
+    memset(unit->steady, 0, n * sizeof *unit->steady);
+    for (int32_t i = 0; i < unit->n_nodes && !unit->is_view; i++) {
+        const int32_t node = unit->first_node + i;
+        const gx_op *op = plan->graph->nodes[node].op;
+
+        for (int arg = 0; arg < gx_n_args(op); arg++) {
+            const int32_t id = plan->graph->nodes[node].arg[arg];
+
+            if (id < 0 || gx_arg_kind(op, arg) != GX_FIELD_IN ||
+                reads_elided(plan->graph, unit, node, id))
+                continue;
+            const int32_t home = plan->home[id];
+            const int32_t writer = w->by_value[home].writer;
+
+            unit->steady[i * GX_MAX_ARGS + arg] =
+                writer < 0 || (writer < w->full_edge[unit->lane] &&
+                               plan->graph->values[home].kind != GX_VALUE_INPUT);
+        }
+    }
+    return GX_OK;
+}
+
 static gx_status wait_for(gx_plan *plan, gx_unit *unit, int32_t before, gx_error *err)
 {
     unit->waits = gx_arena_alloc(plan->arena, sizeof *unit->waits);
@@ -279,11 +330,13 @@ static gx_status wait_for(gx_plan *plan, gx_unit *unit, int32_t before, gx_error
 }
 
 /* A lane runs in order, so of the units of the other lane only the last one needed
- * counts, and only when this lane has not waited for it or a later one before. */
+ * counts, and only when this lane has not waited for it or a later one before. A unit
+ * that launches nothing makes no edge: the full edge that it should have had is then owed
+ * to the next. */
 static gx_status order_units(gx_plan *plan, gx_order *order, waits *w, gx_error *err)
 {
     int32_t seen[GX_MAX_LANES] = { -1, -1 };
-    bool started[GX_MAX_LANES] = { false, false };
+    bool owes_full[GX_MAX_LANES] = { true, true };
 
     for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
         gx_unit *unit = &plan->units[u];
@@ -295,17 +348,21 @@ static gx_status order_units(gx_plan *plan, gx_order *order, waits *w, gx_error 
             continue;
         w->needed = -1;
         w->reads_fresh = false;
+        w->stores = false;
         gx_layout_accesses(plan, u, find_needed, w);
         if (w->needed > seen[lane]) {
             GX_TRY(wait_for(plan, unit, w->needed, err));
             seen[lane] = w->needed;
         }
-        unit->programmatic_first = started[lane] && unit->n_waits == 0 && !w->reads_fresh;
-        if (!unit->programmatic_first)
+        unit->programmatic_first =
+            !owes_full[lane] && unit->n_waits == 0 && !w->reads_fresh;
+        if (!unit->programmatic_first) {
             w->full_edge[lane] = u;
-        started[lane] = true;
+            owes_full[lane] = unit->n_launches == 0 || !w->stores;
+        }
         order->seen[u] = seen[lane];
         gx_layout_accesses(plan, u, note_access, w);
+        GX_TRY(find_steady(w, unit, err));
     }
     return GX_OK;
 }

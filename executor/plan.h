@@ -36,6 +36,7 @@ typedef struct gx_unit {
     bool signals;            /* a unit of the other lane waits for it: record an event */
     bool programmatic_first; /* its only predecessor is the unit before it on its lane */
     bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
+    bool *steady;            /* likewise, of the first step of a launch */
 } gx_unit;
 
 /* Graph nodes that the unit adds; -1: not known before it is captured. */

@@ -56,15 +56,17 @@ static gx_status count_unit(gx_exec *exec, size_t unit, void *user, gx_error *er
 static gx_status record_steps(void *user, gx_error *err)
 {
     gx_recording *recording = user;
-
     gx_exec *exec = recording->exec;
+    gx_status st = GX_OK;
 
-    for (int step = 0; step < exec->steps_per_launch; step++) {
+    for (int step = 0; step < exec->steps_per_launch && st == GX_OK; step++) {
+        exec->launch_step = step;
         if (exec->feed)
             gx_feed_point(exec, recording->slot, step);
-        GX_TRY(gx_walk_cuda(exec, count_unit, recording, err));
+        st = gx_walk_cuda(exec, count_unit, recording, err);
     }
-    return GX_OK;
+    exec->launch_step = 0;
+    return st;
 }
 
 static bool has_work(const gx_call *call)

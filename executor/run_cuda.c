@@ -29,6 +29,11 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_error *err)
     const gx_bound_unit *bound = &exec->units[i];
     const cudaStream_t stream = exec->device->lane_stream[unit->lane];
     gx_ctx ctx = gx_device_ctx(exec->device, unit->lane);
+    gx_group group = bound->group;
+
+    /* Layout has looked at one step alone, not at what the one before it wrote. */
+    if (exec->launch_step > 0)
+        group.steady = NULL;
 
     gx_workspace_use(&ctx, exec->workspace[unit->lane],
                      plan->workspace_bytes[unit->lane]);
@@ -39,7 +44,7 @@ static gx_status launch_unit(gx_exec *exec, size_t i, gx_error *err)
 
         GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream, event, 0), err));
     }
-    GX_TRY(unit->alternative->launch(&bound->group, &bound->prepared, &ctx, err));
+    GX_TRY(unit->alternative->launch(&group, &bound->prepared, &ctx, err));
     if (bound->event)
         GX_TRY(GX_CUDA(cudaEventRecord(bound->event, stream), err));
     return GX_OK;

@@ -119,7 +119,6 @@ enum { MAX_ELIDING = 16 }; /* longer groups are runs of one op, which elide noth
 void gx_site_key(const gx_graph *graph, int32_t first, int32_t n, char key[GX_KEY_SIZE],
                  uint64_t hash[2])
 {
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
     enum { HASH_TEXT = 36 };
     bool elided[MAX_ELIDING * GX_MAX_ARGS];
     int32_t ids[MAX_LOCAL_IDS];
@@ -132,7 +131,7 @@ void gx_site_key(const gx_graph *graph, int32_t first, int32_t n, char key[GX_KE
 
     key[0] = 0;
     add_number(&w, graph->precision);
-    add_text(&w, precisions[graph->precision]);
+    add_text(&w, gx_precision_name(graph->precision));
     add_text(&w, ": ");
     if (n <= MAX_ELIDING)
         gx_match_elided(graph, first, n, elided);

@@ -238,8 +238,8 @@ static gx_status allocate(gx_state *state, gx_error *err)
 
 /* --- first values --- */
 
-static gx_status fill_initial(gx_state *state, const gx_value *value,
-                              const gx_entry *entry, gx_error *err)
+static gx_status fill_initial(gx_state *state, const gx_graph *graph,
+                              const gx_value *value, const gx_entry *entry, gx_error *err)
 {
     const int64_t n = gx_entry_count(entry);
     double *values;
@@ -251,7 +251,7 @@ static gx_status fill_initial(gx_state *state, const gx_value *value,
     if (!values)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of host memory for the values of '%s'",
                        entry->name);
-    st = gx_init_fill(value, state->seed, values, n, err);
+    st = gx_init_fill(gx_init_source(graph, value), state->seed, values, n, err);
     if (st == GX_OK)
         st = gx_device_put(state->device, entry->data, entry->dtype, values, GX_F64, n,
                            state->exact, err);
@@ -269,7 +269,7 @@ static gx_status fill(gx_state *state, const source *sources, gx_error *err)
         if (entry->kind == GX_VALUE_DATA)
             GX_TRY(gx_state_fill_data(state, sources[i].graph, entry, err));
         else
-            GX_TRY(fill_initial(state, sources[i].value, entry, err));
+            GX_TRY(fill_initial(state, sources[i].graph, sources[i].value, entry, err));
     }
     return gx_device_sync(state->device, err);
 }
@@ -288,6 +288,8 @@ static gx_status build(gx_state *state, const gx_graph *const *graphs, size_t n_
     st = collect(graphs, n_graphs, &sources, &n, err);
     if (st == GX_OK)
         st = make_entries(state, graphs, n_graphs, sources, n, err);
+    for (size_t i = 0; i < n_graphs && st == GX_OK; i++)
+        gx_state_pair_masters(state, graphs[i]);
     if (st == GX_OK)
         st = allocate(state, err);
     if (st == GX_OK)
@@ -421,6 +423,13 @@ static gx_status find(const gx_state *state, const char *name, const gx_entry **
                    "no parameter, state or data tensor is named '%s'", name);
 }
 
+static gx_status put(gx_state *state, const gx_entry *entry, const gx_tensor *host,
+                     bool exact, gx_error *err)
+{
+    return gx_device_put(state->device, entry->data, entry->dtype, host->data,
+                         host->dtype, gx_entry_count(entry), exact, err);
+}
+
 gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
                          gx_error *err)
 {
@@ -437,8 +446,11 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
             gx_check_indices(host, entry->index_limit, entry->index_ignored, name, err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
     gx_state_forget(state, name);
-    st = gx_device_put(state->device, entry->data, entry->dtype, host->data, host->dtype,
-                       gx_entry_count(entry), state->exact, err);
+    st = put(state, entry, host, state->exact, err);
+    if (st == GX_OK && entry->master)
+        st = put(state, entry->master, host, state->exact, err);
+    if (st == GX_OK && entry->copy)
+        st = put(state, entry->copy, host, false, err);
     gx_device_leave(state->device, previous);
     return st;
 }

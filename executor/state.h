@@ -13,6 +13,8 @@ typedef struct gx_entry {
     int64_t dim[GX_MAX_RANK];
     int64_t index_limit, index_ignored; /* as of the model's values */
     void *data;
+    const struct gx_entry *master; /* what the optimizer updates in place of this one */
+    const struct gx_entry *copy; /* of a master: the parameter that is rounded from it */
 } gx_entry;
 
 struct gx_state {
@@ -100,6 +102,11 @@ void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *n
  * message starts with `where` and names the place. */
 gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, int64_t ignored,
                            const char *where, gx_error *err) GX_MUST_CHECK;
+
+/* --- state_master.c --- */
+
+/* Ties each parameter that an optimizer of the graph updates through a master to that. */
+void gx_state_pair_masters(gx_state *state, const gx_graph *graph);
 
 /* --- host_check.c --- */
 

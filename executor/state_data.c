@@ -15,6 +15,8 @@ static double element(const gx_tensor *tensor, int64_t i)
         return ((const float *)tensor->data)[i];
     case GX_BF16:
         return gx_bf16_to_float(((const uint16_t *)tensor->data)[i]);
+    case GX_F16:
+        return gx_f16_to_float(((const uint16_t *)tensor->data)[i]);
     case GX_I32:
         return ((const int32_t *)tensor->data)[i];
     default:

@@ -49,7 +49,7 @@ gx_status gx_graph_create(const char *name, const char *precision, gx_graph **gr
         i++;
     if (!gx_words_precision[i])
         return GX_FAIL(err, GX_ERR_ARGUMENT,
-                       "precision \"%s\" is not known; expected f32, tf32 or bf16",
+                       "precision \"%s\" is not known; expected f32, tf32, bf16 or f16",
                        precision);
     *graph = gx_graph_new();
     if (!*graph)
@@ -69,9 +69,9 @@ static gx_status check_shape(const char *name, gx_dtype dtype, int rank,
 {
     int64_t count = 1;
 
-    if (dtype != GX_F32 && dtype != GX_BF16 && dtype != GX_I32)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "tensor \"%s\": expected f32, bf16 or i32",
-                       name);
+    if (!gx_is_float(dtype) && dtype != GX_I32)
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "tensor \"%s\": expected f32, bf16, f16 or i32", name);
     if (rank < 0 || rank > GX_MAX_RANK)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "tensor \"%s\": rank %d, expected 0 to %d",
                        name, rank, GX_MAX_RANK);

@@ -342,6 +342,7 @@ const char *gx_precision_name(gx_precision precision)
         [GX_PRECISION_F32] = "f32",
         [GX_PRECISION_TF32] = "tf32",
         [GX_PRECISION_BF16] = "bf16",
+        [GX_PRECISION_F16] = "f16",
     };
 
     return names[precision];

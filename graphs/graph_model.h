@@ -32,7 +32,9 @@ enum {
 typedef enum gx_precision {
     GX_PRECISION_F32,
     GX_PRECISION_TF32,
-    GX_PRECISION_BF16
+    GX_PRECISION_BF16,
+    GX_PRECISION_F16,
+    GX_N_PRECISIONS
 } gx_precision;
 
 typedef enum gx_init_kind {
@@ -47,13 +49,14 @@ typedef enum gx_init_kind {
     GX_INIT_XAVIER_UNIFORM, /* bound sqrt(6 / (fan_in + fan_out)) */
     GX_INIT_TORCH_LINEAR,   /* bound 1 / sqrt(fan_in): what torch.nn.Linear starts from */
     GX_INIT_INTEGERS,       /* a to b - 1 */
-    GX_INIT_FILE            /* path */
+    GX_INIT_FILE,           /* path */
+    GX_INIT_PARAM           /* as parameter `path` starts, not rounded to its type */
 } gx_init_kind;
 
 typedef struct gx_init {
     gx_init_kind kind;
     double a, b;
-    const char *path; /* resolved and confined to the model's folder */
+    const char *path; /* resolved and confined to the model's folder; or a parameter */
     gx_pos pos;
 } gx_init;
 
@@ -250,6 +253,10 @@ bool gx_read_init_text(gx_graph *graph, const char *text, gx_init *init,
                        gx_diagnostics *list, gx_pos pos);
 /* The initialiser as YAML text, in the graph's arena. */
 const char *gx_init_text(gx_graph *graph, const gx_init *init);
+
+/* The value whose initialiser it is: the parameter that GX_INIT_PARAM names, or `value`.
+ */
+const gx_value *gx_init_source(const gx_graph *graph, const gx_value *value);
 
 /* Fills n doubles from an initialiser: host only, counter-based (Philox-4x32-10), so that
  * the same seed, tensor name and index give the same value everywhere. */

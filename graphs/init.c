@@ -16,7 +16,8 @@ typedef enum form {
     FORM_NORMAL,
     FORM_RANGE,
     FORM_FAN,
-    FORM_FILE
+    FORM_FILE,
+    FORM_NAME
 } form;
 
 static const struct {
@@ -35,6 +36,7 @@ static const struct {
     [GX_INIT_TORCH_LINEAR] = { "torch_linear", FORM_FAN },
     [GX_INIT_INTEGERS] = { "integers", FORM_RANGE },
     [GX_INIT_FILE] = { "file", FORM_FILE },
+    [GX_INIT_PARAM] = { "param", FORM_NAME },
 };
 enum { N_FORMS = sizeof forms / sizeof forms[0] };
 
@@ -161,6 +163,15 @@ static bool read_path(gx_reader *r, const gx_doc *doc, gx_init *init)
     return init->path != NULL;
 }
 
+static bool read_param(gx_reader *r, const gx_doc *doc, gx_init *init)
+{
+    const char *name = gx_read_text_doc(r, doc, "the name of a parameter");
+
+    init->pos = doc->pos;
+    init->path = name ? gx_arena_text(r->graph->arena, name) : NULL;
+    return init->path != NULL;
+}
+
 static bool read_pair(gx_reader *r, const gx_doc *doc, gx_init *init)
 {
     if (doc->n != 1) {
@@ -184,6 +195,8 @@ static bool read_pair(gx_reader *r, const gx_doc *doc, gx_init *init)
         return read_fan(r, value, init);
     case FORM_FILE:
         return read_path(r, value, init);
+    case FORM_NAME:
+        return read_param(r, value, init);
     default:
         gx_report(r->list, value->pos, "initialiser \"%s\" takes no value", doc->key[0]);
         return false;
@@ -258,6 +271,11 @@ void gx_put_init(gx_text *text, const gx_graph *graph, const gx_init *init)
     case FORM_FILE:
         gx_text_put(text, "{file: ");
         gx_put_scalar(text, gx_relative_path(graph, init->path));
+        gx_text_put(text, "}");
+        return;
+    case FORM_NAME:
+        gx_text_format(text, "{%s: ", word);
+        gx_put_scalar(text, init->path);
         gx_text_put(text, "}");
         return;
     default:

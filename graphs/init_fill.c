@@ -140,6 +140,15 @@ static gx_status fill_file(const gx_value *value, double *out, int64_t n, gx_err
     return GX_OK;
 }
 
+const gx_value *gx_init_source(const gx_graph *graph, const gx_value *value)
+{
+    const int32_t id = value->has_init && value->init.kind == GX_INIT_PARAM
+                           ? gx_graph_value_id(graph, value->init.path)
+                           : -1;
+
+    return id >= 0 ? &graph->values[id] : value;
+}
+
 gx_status gx_init_fill(const gx_value *value, uint64_t seed, double *out, int64_t n,
                        gx_error *err)
 {
@@ -162,6 +171,11 @@ gx_status gx_init_fill(const gx_value *value, uint64_t seed, double *out, int64_
             return GX_OK;
         case GX_INIT_FILE:
             return fill_file(value, out, n, err);
+        case GX_INIT_PARAM: /* gx_init_source leads to another one */
+            return GX_FAIL(err, GX_ERR_MODEL,
+                           "tensor \"%s\" starts as parameter \"%s\" does, which is not "
+                           "there",
+                           value->name, value->init.path);
         default:
             return fill_random(value, seed, out, n, err);
         }

@@ -49,14 +49,14 @@ static void put(fields *f, const char *key, gx_pos key_pos, const gx_doc *doc,
         put_text(f, key, key_pos, text, doc->pos);
 }
 
-/* `constant`, or {cosine: {steps: 1000}} */
-static void read_schedule(fields *f, const gx_doc *doc, gx_pos key_pos)
+/* A word, or {WORD: {SETTING: ...}}: fields KEY and KEY.SETTING. */
+static void read_choice(fields *f, const char *key, const gx_doc *doc, gx_pos key_pos,
+                        const char *like)
 {
-    static const char like[] = "a schedule, as in {cosine: {steps: 1000}}";
     gx_reader *r = f->r;
 
     if (doc->kind == GX_DOC_SCALAR) {
-        put(f, "schedule", key_pos, doc, like);
+        put(f, key, key_pos, doc, like);
         return;
     }
     if (!gx_expect(r, doc, GX_DOC_MAP, like))
@@ -65,14 +65,14 @@ static void read_schedule(fields *f, const gx_doc *doc, gx_pos key_pos)
         gx_report(r->list, doc->pos, "expected %s, found %zu keys", like, doc->n);
         return;
     }
-    put_text(f, "schedule", key_pos, doc->key[0], doc->key_pos[0]);
+    put_text(f, key, key_pos, doc->key[0], doc->key_pos[0]);
 
     const gx_doc *settings = doc->item[0];
 
     if (!gx_expect(r, settings, GX_DOC_MAP, "a map such as {steps: 1000}"))
         return;
     for (size_t i = 0; i < settings->n; i++)
-        put(f, gx_arena_format(r->graph->arena, "schedule.%s", settings->key[i]),
+        put(f, gx_arena_format(r->graph->arena, "%s.%s", key, settings->key[i]),
             settings->key_pos[i], settings->item[i], "a value");
 }
 
@@ -128,11 +128,15 @@ static void read_beside(fields *f, const gx_doc *doc)
         if (!is_beside(key))
             continue;
         if (strcmp(key, "schedule") == 0)
-            read_schedule(f, doc->item[i], doc->key_pos[i]);
+            read_choice(f, key, doc->item[i], doc->key_pos[i],
+                        "a schedule, as in {cosine: {steps: 1000}}");
+        else if (strcmp(key, "loss_scale") == 0)
+            read_choice(f, key, doc->item[i], doc->key_pos[i],
+                        "a number, or {dynamic: {initial: 65536}}");
         else if (strcmp(key, "groups") == 0)
             read_groups(f, doc->item[i]);
         else
-            put(f, key, doc->key_pos[i], doc->item[i], "a number");
+            put(f, key, doc->key_pos[i], doc->item[i], "a value");
     }
 }
 

@@ -20,12 +20,15 @@ static const struct {
 
 static gx_dtype default_dtype(const gx_graph *graph)
 {
-    return graph->precision == GX_PRECISION_BF16 ? GX_BF16 : GX_F32;
+    return graph->precision == GX_PRECISION_BF16  ? GX_BF16
+           : graph->precision == GX_PRECISION_F16 ? GX_F16
+                                                  : GX_F32;
 }
 
 static bool read_dtype(gx_reader *r, const gx_doc *doc, gx_dtype *dtype)
 {
-    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_I32 }; /* as gx_words_dtype */
+    /* as gx_words_dtype */
+    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16, GX_I32 };
     const gx_doc *written = gx_doc_get(doc, "dtype");
 
     *dtype = default_dtype(r->graph);

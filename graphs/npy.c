@@ -2,7 +2,6 @@
 #include "npy.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,21 +19,6 @@ gx_status gx_npy_open(const char *path, FILE **file, gx_error *err)
     if (!*file)
         return GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", path, strerror(errno));
     return GX_OK;
-}
-
-float gx_float_from_half(uint16_t half)
-{
-    const int exponent = (half >> 10) & 0x1f;
-    const int fraction = half & 0x3ff;
-    float value;
-
-    if (exponent == 0x1f)
-        value = fraction ? NAN : INFINITY;
-    else if (exponent == 0)
-        value = ldexpf((float)fraction, -24);
-    else
-        value = ldexpf((float)(fraction + 0x400), exponent - 25);
-    return half & 0x8000 ? -value : value;
 }
 
 static uint64_t little_endian(const unsigned char *bytes, int n)
@@ -58,7 +42,7 @@ static void convert_float(const gx_npy *npy, const unsigned char *bytes,
 
         memcpy((float *)tensor->data + to, &narrow, sizeof narrow);
     } else {
-        ((float *)tensor->data)[to] = gx_float_from_half((uint16_t)bits);
+        ((float *)tensor->data)[to] = gx_f16_to_float((uint16_t)bits);
     }
 }
 

@@ -11,7 +11,4 @@ gx_status gx_npy_open(const char *path, FILE **file, gx_error *err) GX_MUST_CHEC
 gx_status gx_npy_head_stream(FILE *file, const char *name, gx_npy *npy,
                              gx_error *err) GX_MUST_CHECK;
 
-/* IEEE half precision; exact, as every half is a float. */
-float gx_float_from_half(uint16_t half);
-
 #endif

@@ -74,6 +74,8 @@ gx_dtype gx_npy_rows_dtype(const gx_npy_rows *rows)
 {
     const gx_npy *head = &rows->head;
 
+    if (head->type == 'f' && head->bytes == 2)
+        return GX_F16;
     if (head->type == 'f' && head->bytes == 4)
         return GX_F32;
     if (head->type == 'f' && head->bytes == 8)
@@ -93,7 +95,7 @@ gx_dtype gx_npy_rows_dtype(const gx_npy_rows *rows)
         }                                                                   \
     }
 
-READER(read_f2, uint16_t, gx_float_from_half)
+READER(read_f2, uint16_t, gx_f16_to_float)
 READER(read_f4, float, +)
 READER(read_f8, double, +)
 READER(read_i1, int8_t, +)

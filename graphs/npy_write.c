@@ -21,6 +21,8 @@ static const char *type_text(gx_dtype dtype)
         return "<f8";
     case GX_I32:
         return "<i4";
+    case GX_F16:
+        return "<f2";
     default:
         return "<f4"; /* bf16 too: .npy has no type for it */
     }
@@ -78,6 +80,9 @@ static size_t put_element(unsigned char *to, const gx_tensor *tensor, int64_t i)
         memcpy(&wide, (const double *)tensor->data + i, sizeof wide);
         put_little_endian(to, wide, sizeof wide);
         return sizeof wide;
+    case GX_F16:
+        put_little_endian(to, ((const uint16_t *)tensor->data)[i], sizeof(uint16_t));
+        return sizeof(uint16_t);
     case GX_BF16:
         value = gx_bf16_to_float(((const uint16_t *)tensor->data)[i]);
         memcpy(&narrow, &value, sizeof narrow);

@@ -29,12 +29,12 @@ const char *const gx_keys_tensor[] = { "kind",    "dtype",       "shape",
 const char *const gx_keys_op[] = { "op", "name", "phase", NULL };
 const char *const gx_keys_repeat[] = { "name", "count", "carry", "params", "ops", NULL };
 const char *const gx_keys_optimizer[] = { "schedule", "clip_norm", "accumulate", "groups",
-                                          NULL };
+                                          "master",   "moments",   "loss_scale", NULL };
 const char *const gx_keys_normal[] = { "mean", "std", NULL };
 const char *const gx_keys_fan[] = { "fan_in", NULL };
 
-const char *const gx_words_precision[] = { "f32", "tf32", "bf16", NULL };
-const char *const gx_words_dtype[] = { "f32", "bf16", "i32", NULL };
+const char *const gx_words_precision[] = { "f32", "tf32", "bf16", "f16", NULL };
+const char *const gx_words_dtype[] = { "f32", "bf16", "f16", "i32", NULL };
 const char *const gx_words_phase[] = { "forward", "backward", "optimizer", "step", NULL };
 const char *const gx_words_kind[] = { "input", "param", "state", "data", NULL };
 const char *const gx_words_expanded[] = { "train", "eval", NULL };

@@ -87,8 +87,9 @@ void gx_read_ops(gx_reader *reader, const gx_doc *doc);
 /* The fields of an optimizer or a metric, with names as `scope` has them. */
 void gx_read_section(gx_reader *reader, const gx_doc *doc, gx_section *section);
 /* The optimizer section; `doc` may be NULL. What stands beside the optimizer's own map
- * becomes fields too: "clip_norm", "accumulate", "schedule" (the kind),
- * "schedule.SETTING", "groups.N.params.K" and "groups.N.SETTING". */
+ * becomes fields too: "clip_norm", "accumulate", "master", "moments", "schedule"
+ * (the kind), "schedule.SETTING", "loss_scale" and "loss_scale.SETTING",
+ * "groups.N.params.K" and "groups.N.SETTING". */
 void gx_read_optimizer(gx_reader *reader, const gx_doc *doc);
 
 /* Puts what init.path was written as back: relative to the folder of the model. */

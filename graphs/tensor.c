@@ -29,6 +29,11 @@ size_t gx_dtype_bytes(gx_dtype dtype)
     return is_dtype(dtype) ? dtypes[dtype].bytes : 0;
 }
 
+bool gx_is_float(gx_dtype dtype)
+{
+    return dtype == GX_F32 || dtype == GX_BF16 || dtype == GX_F16;
+}
+
 int64_t gx_count(const gx_tensor *tensor)
 {
     int64_t count = 1;
@@ -113,6 +118,72 @@ static double round_to_bf16(double value)
     return (double)gx_bf16_to_float(gx_bf16_from_float(narrow));
 }
 
+enum {
+    F16_DIGITS = 11,          /* of a normal number, with the one that is not stored */
+    F16_LEAST_EXPONENT = -14, /* of a normal number */
+    F16_STORED = 10,
+    F16_INFINITY = 0x7c00,
+    F16_QUIET = 0x200
+};
+static const double F16_BEYOND = 65520; /* half a step above the largest */
+
+/* In one rounding, from a double too: to a multiple of the step between the numbers
+ * around it, which below the normal ones is always the same. */
+static double round_to_f16(double value)
+{
+    int exponent;
+
+    if (!isfinite(value) || value == 0)
+        return value;
+    if (fabs(value) >= F16_BEYOND)
+        return copysign(INFINITY, value);
+    frexp(value, &exponent); /* |value| is in [1/2, 1) 2^exponent */
+    if (exponent - 1 < F16_LEAST_EXPONENT)
+        exponent = F16_LEAST_EXPONENT + 1;
+    return ldexp(nearbyint(ldexp(value, F16_DIGITS - exponent)), exponent - F16_DIGITS);
+}
+
+uint16_t gx_f16_from_float(float value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    const double size = fabs(round_to_f16((double)value));
+    int exponent;
+
+    if (isnan(value)) {
+        uint32_t bits;
+
+        memcpy(&bits, &value, sizeof bits);
+        return (uint16_t)(sign | F16_INFINITY | F16_QUIET | (bits >> 13 & 0x3ff));
+    }
+    if (isinf(size))
+        return (uint16_t)(sign | F16_INFINITY);
+    frexp(size, &exponent);
+    exponent--;
+    if (size == 0 || exponent < F16_LEAST_EXPONENT)
+        exponent = F16_LEAST_EXPONENT;
+    /* The leading 1 that a normal number has adds 1 to the field of its exponent. */
+    const int field = (exponent - F16_LEAST_EXPONENT) << F16_STORED;
+
+    return (uint16_t)(sign | (field + (int)ldexp(size, F16_STORED - exponent)));
+}
+
+/* Exact: every half is a float. */
+float gx_f16_to_float(uint16_t bits)
+{
+    const int exponent = (bits >> F16_STORED) & 0x1f;
+    const int digits = bits & 0x3ff;
+    float value;
+
+    if (exponent == 0x1f)
+        value = digits ? NAN : INFINITY;
+    else if (exponent == 0)
+        value = ldexpf((float)digits, F16_LEAST_EXPONENT - F16_STORED);
+    else
+        value = ldexpf((float)(digits + 0x400),
+                       exponent - 1 + F16_LEAST_EXPONENT - F16_STORED);
+    return bits & 0x8000 ? -value : value;
+}
+
 double gx_round_to(gx_dtype dtype, double value)
 {
     switch (dtype) {
@@ -120,6 +191,8 @@ double gx_round_to(gx_dtype dtype, double value)
         return (double)(float)value;
     case GX_BF16:
         return round_to_bf16(value);
+    case GX_F16:
+        return round_to_f16(value);
     case GX_I32:
         return nearbyint(value);
     default:

@@ -25,6 +25,12 @@ bool gx_builder_is_one(const char *gradient)
     return gradient == one;
 }
 
+/* The gradient of the loss itself: 1, or the scale of the loss. */
+static bool is_seed(const char *gradient)
+{
+    return gradient && (gradient == one || strcmp(gradient, GX_STATE_SCALE) == 0);
+}
+
 bool gx_builder_wants(gx_builder *builder, int32_t id)
 {
     const gx_gradient *gradient = gradient_of(builder, id);
@@ -81,8 +87,8 @@ void gx_builder_contribute(gx_builder *builder, int32_t id, const char *name)
         return;
     if (gradient->n_given == 0) {
         gradient->sum = name;
-        gradient->is_one = name == one;
-    } else if (name == one || gradient->is_one) {
+        gradient->is_seed = is_seed(name);
+    } else if (is_seed(name) || gradient->is_seed) {
         gx_builder_report(builder, builder->walked,
                           "\"%s\" counts more than once in the loss: not supported",
                           builder->graph->values[id].name);
@@ -90,11 +96,6 @@ void gx_builder_contribute(gx_builder *builder, int32_t id, const char *name)
         add_up(builder, id, gradient, name);
     }
     gradient->n_given++;
-}
-
-static bool is_float(const gx_value *value)
-{
-    return value->dtype == GX_F32 || value->dtype == GX_BF16;
 }
 
 /* True where `list` names the gradient of `value`: "NAME.grad". */
@@ -127,7 +128,7 @@ static void mark_wanted(gx_builder *builder)
         const gx_value *value = &graph->values[i];
 
         builder->gradients[i].wanted =
-            is_float(value) &&
+            gx_is_float(value->dtype) &&
             ((value->kind == GX_VALUE_PARAM && !value->frozen) ||
              (value->kind == GX_VALUE_INPUT && gradient_is_asked_for(graph, value)));
     }
@@ -143,7 +144,7 @@ static void mark_wanted(gx_builder *builder)
         }
         for (int i = 0; wanted && i < n; i++) {
             if (node->arg[i] >= 0 && gx_arg_kind(node->op, i) == GX_FIELD_OUT &&
-                is_float(&graph->values[node->arg[i]]))
+                gx_is_float(graph->values[node->arg[i]].dtype))
                 builder->gradients[node->arg[i]].wanted = true;
         }
     }
@@ -179,11 +180,11 @@ static void count_contributions(gx_builder *builder)
     }
 }
 
-static bool gradient_is_one(gx_builder *builder, const gx_node *node)
+static bool gradient_is_seed(gx_builder *builder, const gx_node *node)
 {
     for (int i = 0; i < gx_n_args(node->op); i++) {
         if (node->arg[i] >= 0 && gx_arg_kind(node->op, i) == GX_FIELD_OUT &&
-            gx_builder_gradient(builder, node->arg[i]) == one)
+            is_seed(gx_builder_gradient(builder, node->arg[i])))
             return true;
     }
     return false;
@@ -218,24 +219,29 @@ static void check_reached_names(gx_builder *builder)
     }
 }
 
-/* Losses know the gradient 1 and no other; other ops need one that is a tensor, except a
- * sum, which hands on what it gets. */
+/* Losses know the gradient of the loss itself and no other; other ops need another,
+ * except a sum, which hands on what it gets. */
 static bool may_derive(gx_builder *builder, int32_t id)
 {
     const gx_node *node = &builder->graph->nodes[id];
-    const bool is_one = gradient_is_one(builder, node);
+    const bool seed = gradient_is_seed(builder, node);
 
     if (!node->op->grad) {
         gx_builder_report(builder, id,
                           "\"%s\" stands between a parameter and the loss, and %s has no "
                           "derivative",
                           node->origin, node->op_name);
-    } else if (node->op->loss && !is_one) {
+    } else if (node->op->loss && !seed) {
         gx_builder_report(builder, id,
                           "\"%s\" is used in a further computation; the derivative of %s "
                           "is for a loss, or one of the terms of a sum that is the loss",
                           node->origin, node->op_name);
-    } else if (!node->op->loss && is_one && !node->op->sum && !node->op->takes_one) {
+    } else if (node->op->loss && builder->training.scale && !node->op->takes_one) {
+        gx_builder_report(builder, id,
+                          "the derivative of %s takes no scaled gradient: the model "
+                          "cannot have a loss_scale",
+                          node->op_name);
+    } else if (!node->op->loss && seed && !node->op->sum && !node->op->takes_one) {
         gx_report(builder->list, builder->graph->backward_pos,
                   "backward: \"%s\" is made by %s, expected a loss such as "
                   "softmax_cross_entropy or mse, or a sum of them",
@@ -275,7 +281,7 @@ static void name_gradient(gx_builder *builder, int32_t id, gx_gradient *gradient
     const char *suffix = strrchr(gradient->sum, '.');
     const size_t length = strlen(value->name);
 
-    if (gradient->sum == one) {
+    if (is_seed(gradient->sum)) {
         gx_report(
             builder->list, builder->graph->backward_pos,
             "backward: \"%s\" is a term of the loss itself, expected a loss such as "
@@ -312,7 +318,7 @@ static void name_gradients(gx_builder *builder)
             continue;
         trained = trained || value->kind != GX_VALUE_TEMP;
         if (value->kind == GX_VALUE_PARAM ||
-            (gradient->sum != one && gradient_is_asked_for(graph, value)))
+            (!is_seed(gradient->sum) && gradient_is_asked_for(graph, value)))
             name_gradient(builder, (int32_t)i, gradient);
     }
     if (!trained)
@@ -356,6 +362,8 @@ void gx_derive_backward(gx_builder *builder, int32_t loss)
 {
     const gx_graph *graph = builder->graph;
 
+    if (builder->training.scale)
+        gx_ensure_state(builder, GX_STATE_SCALE);
     builder->n_gradients = graph->n_values;
     builder->gradients =
         gx_arena_alloc(graph->arena, (graph->n_values + 1) * sizeof *builder->gradients);
@@ -367,9 +375,11 @@ void gx_derive_backward(gx_builder *builder, int32_t loss)
 
     gx_gradient *root = &builder->gradients[loss];
 
-    *root = (gx_gradient){
-        .sum = one, .n_expected = 1, .n_given = 1, .wanted = root->wanted, .is_one = true
-    };
+    *root = (gx_gradient){ .sum = builder->training.scale ? GX_STATE_SCALE : one,
+                           .n_expected = 1,
+                           .n_given = 1,
+                           .wanted = root->wanted,
+                           .is_seed = true };
     count_contributions(builder);
     check_reached_names(builder);
     if (gx_diagnostics_count(builder->list) > 0)

@@ -9,7 +9,8 @@ typedef struct gx_gradient {
     const char *sum;         /* the contributions added up so far; NULL: none */
     int n_expected, n_given; /* contributions */
     bool wanted;             /* a trained parameter lies behind the value */
-    bool is_one;             /* the gradient is exactly 1: `sum` names no value */
+    bool is_seed; /* that of the loss itself: 1, which is no value, or the scale
+                     of the loss */
 } gx_gradient;
 
 /* Parameters that are updated with the same settings. */
@@ -24,6 +25,9 @@ typedef struct gx_param_group {
     gx_pos pos;
 } gx_param_group;
 
+/* In which type weights, or moments, are kept. */
+typedef enum gx_kept { GX_KEPT_UNSAID, GX_KEPT_LIKE_PARAM, GX_KEPT_F32 } gx_kept;
+
 /* The optimizer section, checked. */
 typedef struct gx_training {
     const gx_op *op;        /* NULL: there is none, or a mistake was reported */
@@ -35,6 +39,12 @@ typedef struct gx_training {
     int n_schedule;
     int64_t accumulate;                            /* steps that make one update */
     const gx_field_value *accumulate_field, *clip; /* NULL: not written */
+    gx_kept master, moments;
+    const gx_field_value *scale; /* of the loss; NULL: none */
+    bool dynamic;
+    double first_scale;
+    gx_field_value *scaling; /* fields of the row "loss_scale" */
+    int n_scaling;
 } gx_training;
 
 /* Scratch memory lives in the graph's arena too, so that one check at the end sees that
@@ -150,13 +160,27 @@ void gx_ensure_state(gx_builder *builder, const char *name);
 int32_t gx_add_state(gx_builder *builder, const char *name, gx_dtype dtype, int rank,
                      const int64_t *dim, gx_init init);
 
-/* The name of the norm of all gradients that a metric asks for, or NULL. */
-const gx_section *gx_norm_metric(const gx_graph *graph);
+/* The metrics that training makes, where the gradients are: before the updates. The
+ * section of the one that asks for `op`, or NULL. */
+#define GX_METRIC_NORM "grad_norm"
+#define GX_METRIC_SCALE "loss_scale"
+#define GX_METRIC_SKIPPED "skipped"
+const gx_section *gx_training_metric(const gx_graph *graph, const char *op);
+/* A metric of that name is one of them. */
+bool gx_is_training_metric(const gx_graph *graph, const char *name);
 
 /* --- settings.c --- */
 
 /* Checks the optimizer section, and takes its rate: into builder->training. */
 void gx_check_optimizer(gx_builder *builder);
+
+/* --- mixed_settings.c --- */
+
+/* Takes a field of the optimizer section that is about mixed precision; false: it is not.
+ */
+bool gx_check_mixed(gx_builder *builder, const gx_field_value *field);
+/* The type in which the moments of a parameter of that type are kept. */
+gx_dtype gx_moment_type(const gx_builder *builder, gx_dtype param);
 
 /* --- param_groups.c --- */
 

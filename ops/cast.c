@@ -5,8 +5,8 @@
 #include "resolve.h"
 #include "samples.h"
 
-static const char *const types[] = { "f32", "bf16", "i32", NULL };
-static const gx_dtype dtypes[] = { GX_F32, GX_BF16, GX_I32 };
+static const char *const types[] = { "f32", "bf16", "f16", "i32", NULL };
+static const gx_dtype dtypes[] = { GX_F32, GX_BF16, GX_F16, GX_I32 };
 
 static const gx_field cast_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "any type and shape" },
@@ -80,7 +80,7 @@ const gx_op gx_cast_ops[] = {
         .grad = cast_grad,
         .samples = gx_cast_samples,
         /* One rounding, to the 8 bits of bf16 under any precision. */
-        .tolerance = { 4e-3, 4e-3, 4e-3 },
+        .tolerance = { 4e-3, 4e-3, 4e-3, 4e-3 },
     },
     { 0 },
 };

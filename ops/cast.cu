@@ -1,4 +1,6 @@
 /* Casts, four elements a thread where the addresses allow it. */
+#include <type_traits>
+
 #include "cast_kernels.h"
 #include "kernel.cuh"
 
@@ -7,52 +9,37 @@ namespace
 
 constexpr int THREADS = 256;
 
+/* From i32 by way of double, which holds every integer: by way of float what is rounded
+ * to 16 bits would be rounded twice. */
+__device__ __forceinline__ void from_integer(float *to, int32_t x)
+{
+    *to = __int2float_rn(x);
+}
+
+__device__ __forceinline__ void from_integer(__nv_bfloat16 *to, int32_t x)
+{
+    *to = __double2bfloat16((double)x);
+}
+
+__device__ __forceinline__ void from_integer(__half *to, int32_t x)
+{
+    *to = __double2half((double)x);
+}
+
+/* To i32 towards zero, kept within the range, NaN to 0. */
 template <typename T, typename F> __device__ __forceinline__ T convert(F x)
 {
-    return (T)gx_to_float(x);
-}
+    T y;
 
-template <> __device__ __forceinline__ int32_t convert<int32_t, int32_t>(int32_t x)
-{
-    return x;
-}
-
-template <> __device__ __forceinline__ float convert<float, int32_t>(int32_t x)
-{
-    return __int2float_rn(x);
-}
-
-/* By way of double, which holds every integer: by way of float it would be rounded twice.
- */
-template <>
-__device__ __forceinline__ __nv_bfloat16 convert<__nv_bfloat16, int32_t>(int32_t x)
-{
-    return __double2bfloat16((double)x);
-}
-
-template <>
-__device__ __forceinline__ __nv_bfloat16
-convert<__nv_bfloat16, __nv_bfloat16>(__nv_bfloat16 x)
-{
-    return x;
-}
-
-template <>
-__device__ __forceinline__ __nv_bfloat16 convert<__nv_bfloat16, float>(float x)
-{
-    return __float2bfloat16_rn(x);
-}
-
-/* Towards zero, kept within the range, NaN to 0. */
-template <> __device__ __forceinline__ int32_t convert<int32_t, float>(float x)
-{
-    return __float2int_rz(x);
-}
-
-template <>
-__device__ __forceinline__ int32_t convert<int32_t, __nv_bfloat16>(__nv_bfloat16 x)
-{
-    return __float2int_rz(__bfloat162float(x));
+    if constexpr (std::is_same_v<T, F>)
+        y = x;
+    else if constexpr (std::is_same_v<F, int32_t>)
+        from_integer(&y, x);
+    else if constexpr (std::is_same_v<T, int32_t>)
+        y = __float2int_rz(gx_to_float(x));
+    else
+        gx_store(&y, gx_to_float(x));
+    return y;
 }
 
 template <typename T, typename F, int N>
@@ -84,20 +71,20 @@ template <typename T, typename F> const void *instance_of(const gx_cast *cast)
                       : (const void *)cast_kernel<T, F, 1>;
 }
 
-template <typename T> const void *instance_to(const gx_cast *cast)
+/* gx_with_type, and i32 beside the floats. */
+template <typename F> auto with_any_type(gx_dtype dtype, F f)
 {
-    if (cast->from_dtype == GX_BF16)
-        return instance_of<T, __nv_bfloat16>(cast);
-    return cast->from_dtype == GX_I32 ? instance_of<T, int32_t>(cast)
-                                      : instance_of<T, float>(cast);
+    return dtype == GX_I32 ? f(gx_type<int32_t>()) : gx_with_type(dtype, f);
 }
 
 static const void *instance(const gx_cast *cast)
 {
-    if (cast->to_dtype == GX_BF16)
-        return instance_to<__nv_bfloat16>(cast);
-    return cast->to_dtype == GX_I32 ? instance_to<int32_t>(cast)
-                                    : instance_to<float>(cast);
+    return with_any_type(cast->to_dtype, [&](auto to) {
+        return with_any_type(cast->from_dtype, [&](auto from) {
+            return instance_of<typename decltype(to)::type,
+                               typename decltype(from)::type>(cast);
+        });
+    });
 }
 
 } // namespace

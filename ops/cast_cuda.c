@@ -14,7 +14,7 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
     (void)ctx;
     return has_kernel(arg[GX_CAST_X].dtype) && has_kernel(arg[GX_CAST_OUT].dtype)
                ? NULL
-               : "only f32, bf16 and i32";
+               : "only f32, bf16, f16 and i32";
 }
 
 static bool is_wide(const gx_tensor *tensor)

@@ -17,6 +17,12 @@ static inline bool gx_is_elided(const gx_group *group, int call, int arg)
     return group->elided != NULL && group->elided[call * GX_MAX_ARGS + arg];
 }
 
+/* Operand `arg` of a call may be loaded ahead of the wait for the kernels before. */
+static inline bool gx_is_steady(const gx_group *group, int call, int arg)
+{
+    return group->steady != NULL && group->steady[call * GX_MAX_ARGS + arg];
+}
+
 /* The output that one call makes is what another reads. */
 static inline bool gx_feeds(const gx_call *from, int out, const gx_call *to, int in)
 {
@@ -60,11 +66,6 @@ static inline int64_t gx_rows(const gx_tensor *tensor)
     for (int i = 0; i + 1 < tensor->rank; i++)
         rows *= tensor->dim[i];
     return rows;
-}
-
-static inline bool gx_is_float(gx_dtype dtype)
-{
-    return dtype == GX_F32 || dtype == GX_BF16;
 }
 
 /* The largest power of two, up to `most`, that divides the address. */

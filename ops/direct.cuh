@@ -11,6 +11,8 @@
 #ifndef GX_DIRECT_CUH
 #define GX_DIRECT_CUH
 
+#include <type_traits>
+
 #include "kernel.cuh"
 
 namespace
@@ -53,9 +55,23 @@ template <typename T> struct direct_operand {
     int n_outer, n_k;
 };
 
+/* Up to 4 neighbours along k, one by one. */
+template <typename T>
+__device__ __forceinline__ void load_rest(uint32_t (&to)[GX_DIRECT_WORDS<T>],
+                                          const T *from, int n)
+{
+    alignas(4) T part[4];
+
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        part[j] = j < n ? from[j] : T(0.0f);
+    memcpy(to, part, sizeof to);
+}
+
 /* N neighbours of the outer index from `outer` on, and k .. k + 3; zeros past the end.
- * Where k is contiguous n_k is a multiple of 4, else n_outer is one of N. */
-template <typename T, int N, bool K_CONTIGUOUS>
+ * Where k is contiguous and not RAGGED n_k is a multiple of 4, where it is not contiguous
+ * n_outer is one of N. */
+template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED>
 __device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>],
                                            const direct_operand<T> &p, int outer, int k)
 {
@@ -64,8 +80,13 @@ __device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>]
     if constexpr (K_CONTIGUOUS) {
 #pragma unroll
         for (int i = 0; i < N; i++) {
+            const T *from = p.at + (outer + i) * p.ld + k;
+
             if (outer + i < p.n_outer && k < p.n_k) {
-                load_words<4 * WORDS>(to[i], p.at + (outer + i) * p.ld + k);
+                if constexpr (RAGGED)
+                    load_rest<T>(to[i], from, p.n_k - k);
+                else
+                    load_words<4 * WORDS>(to[i], from);
             } else {
 #pragma unroll
                 for (int w = 0; w < WORDS; w++)
@@ -109,6 +130,12 @@ __device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
     return bits;
 }
 
+#define GX_DIRECT_MMA16(TYPE)                                                   \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 " \
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"      \
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
+                 : "r"(a0[0]), "r"(a1[0]), "r"(a0[1]), "r"(a1[1]), "r"(b[0]), "r"(b[1]))
+
 /* sum += 16 rows of a times 8 columns of b, one chunk of k. a0 and a1 are the rows g and
  * g + 8 of the instruction. */
 template <typename T>
@@ -125,18 +152,18 @@ __device__ __forceinline__ void multiply_chunk(float (&sum)[4],
                          : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
                          : "r"(a0[s]), "r"(a1[s]), "r"(a0[s + 1]), "r"(a1[s + 1]),
                            "r"(b[s]), "r"(b[s + 1]));
+    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+        GX_DIRECT_MMA16("bf16");
     } else {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                     : "r"(a0[0]), "r"(a1[0]), "r"(a0[1]), "r"(a1[1]), "r"(b[0]),
-                       "r"(b[1]));
+        GX_DIRECT_MMA16("f16");
     }
 }
+#undef GX_DIRECT_MMA16
 
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
- * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]. */
-template <typename T, bool A_TURNED, bool B_TURNED, int MI, int NI, int WK>
+ * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is
+ * contiguous somewhere and no multiple of 4. */
+template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK>
 struct direct_tile {
     static constexpr int ROWS = 2 * MI, COLUMNS = NI; /* neighbours that a thread holds */
     static constexpr int BM = 16 * MI, BN = 8 * NI, THREADS = 32 * WK;
@@ -156,8 +183,8 @@ struct direct_tile {
 
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_chunk<T, ROWS, !A_TURNED>(a[i], p, row + ROWS * g,
-                                           (chunk + i * WK) * 16 + 4 * t);
+            load_chunk<T, ROWS, !A_TURNED, RAGGED>(a[i], p, row + ROWS * g,
+                                                   (chunk + i * WK) * 16 + 4 * t);
     }
 
     __device__ __forceinline__ void load_b(const direct_operand<T> &p, int column,
@@ -167,8 +194,8 @@ struct direct_tile {
 
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_chunk<T, COLUMNS, B_TURNED>(b[i], p, column + COLUMNS * g,
-                                             (chunk + i * WK) * 16 + 4 * t);
+            load_chunk<T, COLUMNS, B_TURNED, RAGGED>(b[i], p, column + COLUMNS * g,
+                                                     (chunk + i * WK) * 16 + 4 * t);
     }
 
     __device__ __forceinline__ void multiply()

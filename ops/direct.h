@@ -17,17 +17,24 @@ extern "C" {
     X(4, 4, 2, 16)        \
     X(5, 2, 4, 8)         \
     X(6, 2, 4, 4)         \
-    X(7, 2, 4, 1)
-enum { GX_N_DIRECT = 8 };
+    X(7, 2, 4, 2)         \
+    X(8, 2, 4, 1)         \
+    X(9, 2, 1, 16)        \
+    X(10, 4, 1, 16)
+enum { GX_N_DIRECT = 11 };
+
+/* There is a kernel for tile->shape. Without `a` turned a tile of many elements for few
+ * warps has none. */
+bool gx_direct_has(const gx_tile *tile);
 
 /* Rows and columns of a tile of this shape. */
 int gx_direct_rows(int shape);
 int gx_direct_columns(int shape);
 size_t gx_direct_shared_bytes(int shape);
 
-/* As gx_tile_load and gx_tile_launch, for tile->shape of GX_DIRECT_LIST: math is tf32 or
- * bf16, not both operands are turned, and there are no partial column sums. `steady_b`:
- * no kernel since the last full edge has written b. */
+/* As gx_tile_load and gx_tile_launch, for tile->shape of GX_DIRECT_LIST: math is tf32,
+ * bf16 or f16, not both operands are turned, and there are no partial column sums.
+ * `steady_b`: no kernel since the last full edge has written b. */
 gx_status gx_direct_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
 gx_status gx_direct_launch(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
                            gx_error *err) GX_MUST_CHECK;

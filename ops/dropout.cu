@@ -51,11 +51,12 @@ __global__ void __launch_bounds__(THREADS)
 
 static const void *instance(const gx_dropout *dropout)
 {
-    if (dropout->dtype == GX_BF16)
-        return dropout->wide ? (const void *)dropout_kernel<__nv_bfloat16, true>
-                             : (const void *)dropout_kernel<__nv_bfloat16, false>;
-    return dropout->wide ? (const void *)dropout_kernel<float, true>
-                         : (const void *)dropout_kernel<float, false>;
+    return gx_with_type(dropout->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return dropout->wide ? (const void *)dropout_kernel<T, true>
+                             : (const void *)dropout_kernel<T, false>;
+    });
 }
 
 } // namespace

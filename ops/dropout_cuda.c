@@ -6,8 +6,9 @@
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
-    return gx_is_float(group->call[0].arg[GX_DROPOUT_OUT].dtype) ? NULL
-                                                                 : "only f32 and bf16";
+    return gx_is_float(group->call[0].arg[GX_DROPOUT_OUT].dtype)
+               ? NULL
+               : "only f32, bf16 and f16";
 }
 
 static gx_dropout describe(const gx_group *group)

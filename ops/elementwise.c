@@ -302,10 +302,10 @@ static double scale_flops(const gx_graph *graph, const gx_node *node)
     return gx_elements(graph, node, GX_SCALE_OUT);
 }
 
-/* One rounding: 2^-24 in f32, 2^-9 in bf16. */
-#define ONE_ROUNDING     \
-    {                    \
-        1e-6, 1e-6, 4e-3 \
+/* One rounding: 2^-24 in f32, 2^-9 in bf16, 2^-12 in f16. */
+#define ONE_ROUNDING           \
+    {                          \
+        1e-6, 1e-6, 4e-3, 5e-4 \
     }
 
 const gx_op gx_elementwise_ops[] = {

@@ -61,31 +61,40 @@ __global__ void __launch_bounds__(GX_SPAN_THREADS)
 
 static int binary_vector(const gx_binary *g)
 {
-    return !g->span.wide ? 1 : g->dtype == GX_BF16 ? 8 : 4;
+    return g->span.wide ? gx_widest_of(g->dtype) : 1;
 }
 
 static const void *binary_instance(const gx_binary *g)
 {
-    if (g->dtype == GX_BF16)
-        return g->span.wide ? (const void *)binary_kernel<__nv_bfloat16, 8>
-                            : (const void *)binary_kernel<__nv_bfloat16, 1>;
-    return g->span.wide ? (const void *)binary_kernel<float, 4>
-                        : (const void *)binary_kernel<float, 1>;
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->span.wide ? (const void *)binary_kernel<T, gx_widest<T>>
+                            : (const void *)binary_kernel<T, 1>;
+    });
 }
 
-template <typename From, typename To, int N> const void *spread_of(const gx_spread *g)
+constexpr int smaller(int x, int y)
 {
+    return x < y ? x : y;
+}
+
+template <typename From, typename To> const void *spread_of(const gx_spread *g)
+{
+    constexpr int N = smaller(gx_widest<From>, gx_widest<To>);
+
     return g->span.wide ? (const void *)spread_kernel<From, To, N>
                         : (const void *)spread_kernel<From, To, 1>;
 }
 
 static const void *spread_instance(const gx_spread *g)
 {
-    if (g->from == GX_BF16)
-        return g->to == GX_BF16 ? spread_of<__nv_bfloat16, __nv_bfloat16, 8>(g)
-                                : spread_of<__nv_bfloat16, float, 4>(g);
-    return g->to == GX_BF16 ? spread_of<float, __nv_bfloat16, 4>(g)
-                            : spread_of<float, float, 4>(g);
+    return gx_with_type(g->from, [&](auto from) {
+        return gx_with_type(g->to, [&](auto to) {
+            return spread_of<typename decltype(from)::type, typename decltype(to)::type>(
+                g);
+        });
+    });
 }
 
 } // namespace
@@ -107,7 +116,7 @@ extern "C" gx_status gx_binary_launch(const gx_binary *binary, gx_ctx *ctx, gx_e
 
 extern "C" int gx_spread_vector(gx_dtype from, gx_dtype to)
 {
-    return from == GX_BF16 && to == GX_BF16 ? 8 : 4;
+    return smaller(gx_widest_of(from), gx_widest_of(to));
 }
 
 extern "C" gx_status gx_spread_load(const gx_spread *spread, gx_error *err)

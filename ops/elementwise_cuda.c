@@ -43,7 +43,7 @@ static const char *refuses_binary(const gx_group *group, const gx_ctx *ctx)
 
     (void)ctx;
     if (!gx_is_float(arg[GX_BINARY_OUT].dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     return arg[GX_BINARY_A].dtype == arg[GX_BINARY_OUT].dtype &&
                    arg[GX_BINARY_B].dtype == arg[GX_BINARY_OUT].dtype
                ? NULL
@@ -98,7 +98,7 @@ static const char *refuses_scale(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
     return gx_is_float(group->call[0].arg[GX_SCALE_OUT].dtype) ? NULL
-                                                               : "only f32 and bf16";
+                                                               : "only f32, bf16 and f16";
 }
 
 static gx_spread describe_scale(const gx_group *group)

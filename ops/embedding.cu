@@ -194,20 +194,22 @@ __global__ void __launch_bounds__(THREADS)
 
 static const void *instance(const gx_embedding *g)
 {
-    if (g->dtype == GX_BF16)
-        return g->wide ? (const void *)embedding_kernel<__nv_bfloat16, 4>
-                       : (const void *)embedding_kernel<__nv_bfloat16, 1>;
-    return g->wide ? (const void *)embedding_kernel<float, 4>
-                   : (const void *)embedding_kernel<float, 1>;
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->wide ? (const void *)embedding_kernel<T, 4>
+                       : (const void *)embedding_kernel<T, 1>;
+    });
 }
 
 static const void *sum_instance(const gx_embedding_bwd *g)
 {
-    if (g->dtype == GX_BF16)
-        return g->wide ? (const void *)embedding_sum_kernel<__nv_bfloat16, 4>
-                       : (const void *)embedding_sum_kernel<__nv_bfloat16, 1>;
-    return g->wide ? (const void *)embedding_sum_kernel<float, 4>
-                   : (const void *)embedding_sum_kernel<float, 1>;
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->wide ? (const void *)embedding_sum_kernel<T, 4>
+                       : (const void *)embedding_sum_kernel<T, 1>;
+    });
 }
 
 } // namespace

@@ -15,7 +15,7 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
     (void)ctx;
     return gx_is_float(group->call[0].arg[GX_EMBEDDING_TABLE].dtype)
                ? NULL
-               : "only f32 and bf16";
+               : "only f32, bf16 and f16";
 }
 
 static gx_embedding describe(const gx_group *group)
@@ -64,7 +64,7 @@ static const char *refuses_bwd(const gx_group *group, const gx_ctx *ctx)
 
     (void)ctx;
     if (!gx_is_float(arg[GX_EMBEDDING_BWD_DY].dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     return gx_count(&arg[GX_EMBEDDING_BWD_INDEX]) > INT32_MAX
                ? "only up to 2^31 - 1 indices"
                : NULL;

@@ -172,20 +172,22 @@ static const void *forward_instance(const gx_epilogue *e)
 {
     const bool more = has_more(e);
 
-    if (e->dtype == GX_BF16)
-        return e->wide ? forward_instance_of<__nv_bfloat16, 8>(e->act, more)
-                       : forward_instance_of<__nv_bfloat16, 1>(e->act, more);
-    return e->wide ? forward_instance_of<float, 4>(e->act, more)
-                   : forward_instance_of<float, 1>(e->act, more);
+    return gx_with_type(e->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return e->wide ? forward_instance_of<T, gx_widest<T>>(e->act, more)
+                       : forward_instance_of<T, 1>(e->act, more);
+    });
 }
 
 static const void *backward_instance(const gx_epilogue_bwd *e)
 {
-    if (e->dtype == GX_BF16)
-        return e->wide ? backward_instance_of<__nv_bfloat16, 2>(e->act)
-                       : backward_instance_of<__nv_bfloat16, 1>(e->act);
-    return e->wide ? backward_instance_of<float, 2>(e->act)
-                   : backward_instance_of<float, 1>(e->act);
+    return gx_with_type(e->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return e->wide ? backward_instance_of<T, 2>(e->act)
+                       : backward_instance_of<T, 1>(e->act);
+    });
 }
 
 /* The smallest power of two from `least` to `most` that covers n. */
@@ -208,7 +210,7 @@ extern "C" gx_status gx_epilogue_load(const gx_epilogue *epilogue, gx_error *err
 extern "C" gx_status gx_epilogue_launch(const gx_epilogue *epilogue, gx_ctx *ctx,
                                         gx_error *err)
 {
-    const int64_t n = !epilogue->wide ? 1 : epilogue->dtype == GX_BF16 ? 8 : 4;
+    const int64_t n = epilogue->wide ? gx_widest_of(epilogue->dtype) : 1;
     const int64_t vectors = gx_divide_up(epilogue->columns, n);
     const unsigned x = cover(vectors, 1, THREADS);
     const dim3 block(x, THREADS / x);

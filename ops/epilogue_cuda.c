@@ -3,6 +3,8 @@
 #include "epilogue_kernels.h"
 #include "factor.h"
 
+enum { VECTOR = 16 }; /* bytes that a thread loads at once */
+
 /* --- forward --- */
 
 static const char *refuses_forward(const gx_group *group, const gx_ctx *ctx)
@@ -10,7 +12,7 @@ static const char *refuses_forward(const gx_group *group, const gx_ctx *ctx)
     const gx_tensor *x = &group->call[0].arg[GX_EPILOGUE_X];
 
     (void)ctx;
-    return gx_is_float(x->dtype) ? NULL : "only f32 and bf16";
+    return gx_is_float(x->dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 static gx_epilogue describe_forward(const gx_group *group)
@@ -64,7 +66,7 @@ static const char *refuses_backward(const gx_group *group, const gx_ctx *ctx)
     const gx_tensor *dy = &group->call[0].arg[GX_EPILOGUE_BWD_DY];
 
     (void)ctx;
-    return gx_is_float(dy->dtype) ? NULL : "only f32 and bf16";
+    return gx_is_float(dy->dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 static gx_epilogue_bwd describe_backward(const gx_group *group)
@@ -112,6 +114,52 @@ static gx_status launch_backward(const gx_group *group, const gx_prepared *prepa
     return prepared->n_launches > 0 ? gx_epilogue_bwd_launch(&e, ctx, err) : GX_OK;
 }
 
+/* --- backward, large --- */
+
+static const char *refuses_wide(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = refuses_backward(group, ctx);
+
+    if (reason != NULL)
+        return reason;
+    const gx_epilogue_bwd e = describe_backward(group);
+
+    if (e.dbias != NULL && ctx->cc < GX_CLUSTER_CC)
+        return "column sums over several blocks need clusters";
+    if (e.rows == 0 || e.columns == 0 || (e.dx == NULL && e.dbias == NULL))
+        return "of size zero";
+    if (e.columns % (int64_t)(VECTOR / gx_dtype_bytes(e.dtype)) != 0)
+        return "rows are no multiples of 16 bytes";
+    if (e.columns > INT32_MAX)
+        return "more than 2^31 columns";
+    return NULL;
+}
+
+static gx_status prepare_wide(const gx_group *group, const gx_ctx *ctx,
+                              gx_prepared *prepared, gx_error *err)
+{
+    const gx_epilogue_bwd e = describe_backward(group);
+    const uintptr_t all = (uintptr_t)e.dy | (uintptr_t)e.saved | (uintptr_t)e.dx;
+
+    (void)ctx;
+    if (all % VECTOR != 0)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "the operands are not aligned to %d bytes", VECTOR);
+    prepared->workspace_bytes = 0;
+    prepared->n_algos = 1;
+    prepared->n_launches = 1;
+    return gx_epilogue_bwd_wide_load(&e, err);
+}
+
+static gx_status launch_wide(const gx_group *group, const gx_prepared *prepared,
+                             gx_ctx *ctx, gx_error *err)
+{
+    const gx_epilogue_bwd e = describe_backward(group);
+
+    (void)prepared;
+    return gx_epilogue_bwd_wide_launch(&e, ctx, err);
+}
+
 static const char *const forward_pattern[] = { "epilogue", NULL };
 static const char *const backward_pattern[] = { "epilogue.bwd", NULL };
 
@@ -131,6 +179,13 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .refuses = refuses_backward,
         .prepare = prepare_backward,
         .launch = launch_backward,
+    },
+    {
+        .name = "wide",
+        .pattern = backward_pattern,
+        .refuses = refuses_wide,
+        .prepare = prepare_wide,
+        .launch = launch_wide,
     },
     { 0 },
 };

@@ -38,6 +38,13 @@ gx_status gx_epilogue_bwd_load(const gx_epilogue_bwd *backward,
 gx_status gx_epilogue_bwd_launch(const gx_epilogue_bwd *backward, gx_ctx *ctx,
                                  gx_error *err) GX_MUST_CHECK;
 
+/* The same for rows that are not few: columns is at least 1 and rows too, every pointer
+ * and row allows 16 bytes at once, and column sums need a card with clusters. */
+gx_status gx_epilogue_bwd_wide_load(const gx_epilogue_bwd *backward,
+                                    gx_error *err) GX_MUST_CHECK;
+gx_status gx_epilogue_bwd_wide_launch(const gx_epilogue_bwd *backward, gx_ctx *ctx,
+                                      gx_error *err) GX_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

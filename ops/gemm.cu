@@ -24,6 +24,9 @@ template <int MATH> struct operand {
 template <> struct operand<GX_TILE_BF16> {
     using type = __nv_bfloat16;
 };
+template <> struct operand<GX_TILE_F16> {
+    using type = __half;
+};
 
 /* Warps along rows, columns and k of a tile. Small tiles give every warp to k. */
 template <int BM, int BN> struct warps {
@@ -416,6 +419,8 @@ static instance find(gx_tile_math math, int shape)
         return find_instance<GX_TILE_F32>(shape);
     case GX_TILE_TF32:
         return find_instance<GX_TILE_TF32>(shape);
+    case GX_TILE_F16:
+        return find_instance<GX_TILE_F16>(shape);
     default:
         return find_instance<GX_TILE_BF16>(shape);
     }
@@ -423,14 +428,16 @@ static instance find(gx_tile_math math, int shape)
 
 static const void *partial_instance(gx_tile_math math)
 {
-    return math == GX_TILE_BF16 ? (const void *)partial_kernel<__nv_bfloat16>
-                                : (const void *)partial_kernel<float>;
+    return math == GX_TILE_BF16  ? (const void *)partial_kernel<__nv_bfloat16>
+           : math == GX_TILE_F16 ? (const void *)partial_kernel<__half>
+                                 : (const void *)partial_kernel<float>;
 }
 
 static const void *mask_instance(gx_dtype dtype)
 {
-    return dtype == GX_BF16 ? (const void *)relu_mask_kernel<__nv_bfloat16>
-                            : (const void *)relu_mask_kernel<float>;
+    return gx_with_type(dtype, [](auto of) {
+        return (const void *)relu_mask_kernel<typename decltype(of)::type>;
+    });
 }
 
 constexpr int64_t MAX_GRID = INT32_MAX;

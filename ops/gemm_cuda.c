@@ -48,6 +48,8 @@ static gx_tile_math math_of(const gx_product *product)
 {
     if (product->dtype == GX_BF16)
         return GX_TILE_BF16;
+    if (product->dtype == GX_F16)
+        return GX_TILE_F16;
     return product->precision == GX_PRECISION_TF32 ? GX_TILE_TF32 : GX_TILE_F32;
 }
 

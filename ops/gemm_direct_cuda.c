@@ -7,7 +7,6 @@
 
 enum {
     MAX_GRID_Y = 65535,
-    LANES_K = 4,     /* neighbours along k that a thread loads at once */
     VECTOR = 16,     /* bytes that operands are aligned to */
     MAX_TILES = 4096 /* more than these are no small product */
 };
@@ -25,21 +24,28 @@ static int columns_at_once(int shape)
     return gx_direct_columns(shape) / 8;
 }
 
-static bool fits(const gx_tile *tile, int shape)
+static bool fits(const gx_tile *tile, int shape, const gx_ctx *ctx)
 {
+    gx_tile shaped = *tile;
+
     const int64_t row_tiles = gx_divide_up(tile->m, gx_direct_rows(shape));
     const int64_t column_tiles = gx_divide_up(tile->n, gx_direct_columns(shape));
 
+    shaped.shape = shape;
+    if (!gx_direct_has(&shaped) ||
+        gx_direct_shared_bytes(shape) > ctx->shared_optin_bytes)
+        return false;
     if (tile->trans_a && tile->m % rows_at_once(shape) != 0)
         return false;
     if (!tile->trans_b && tile->n % columns_at_once(shape) != 0)
         return false;
-    if (tile->dbias != NULL && row_tiles > 1)
+    if (tile->dbias != NULL &&
+        row_tiles > (ctx->cc >= GX_CLUSTER_CC ? GX_MAX_CLUSTER : 1))
         return false;
     return row_tiles <= MAX_GRID_Y && row_tiles * column_tiles <= MAX_TILES;
 }
 
-static const char *refuses_tile(const gx_tile *tile, bool plain)
+static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *ctx)
 {
     if (!plain)
         return "more than one plain product and what follows it";
@@ -51,14 +57,13 @@ static const char *refuses_tile(const gx_tile *tile, bool plain)
         return "of size zero";
     if (tile->m > INT_MAX || tile->n > INT_MAX || tile->k > INT_MAX)
         return "a size of 2^31 or more";
-    if ((!tile->trans_a || tile->trans_b) && tile->k % LANES_K != 0)
-        return "k is no multiple of 4";
+    if (tile->trans_a && tile->tail != GX_TAIL_NONE)
+        return "something follows a product whose first operand is transposed";
     for (int shape = 0; shape < GX_N_DIRECT; shape++) {
-        if (fits(tile, shape))
+        if (fits(tile, shape, ctx))
             return NULL;
     }
-    return "no tile shape fits: sizes that are odd, many tiles, or column sums over more "
-           "than 64 rows";
+    return "no tile shape fits: odd sizes, many tiles, or column sums over many rows";
 }
 
 const char *gx_gemm_direct_refuses(const gx_group *group, const gx_ctx *ctx)
@@ -66,12 +71,11 @@ const char *gx_gemm_direct_refuses(const gx_group *group, const gx_ctx *ctx)
     const char *reason = gx_gemm_refuses(group);
     bool plain;
 
-    (void)ctx;
     if (reason != NULL)
         return reason;
     const gx_tile tile = gx_gemm_tile_of(group, &plain);
 
-    return refuses_tile(&tile, plain);
+    return refuses_tile(&tile, plain, ctx);
 }
 
 const char *gx_gemm_direct_forward_refuses(const gx_group *group, const gx_ctx *ctx)
@@ -101,7 +105,7 @@ static gx_status choose_shape(gx_tile *tile, const gx_ctx *ctx, gx_prepared *pre
     int n_fit = 0, chosen = -1;
 
     for (int shape = 0; shape < GX_N_DIRECT; shape++) {
-        if (!fits(tile, shape) || gx_direct_shared_bytes(shape) > ctx->shared_optin_bytes)
+        if (!fits(tile, shape, ctx))
             continue;
         if (prepared->has_algo ? prepared->algo[0] == shape
                                : prepared->algo_choice == n_fit)
@@ -143,5 +147,5 @@ gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepar
     gx_tile tile = gx_gemm_tile_of(group, &plain);
 
     tile.shape = prepared->algo[0];
-    return gx_direct_launch(&tile, false, ctx, err);
+    return gx_direct_launch(&tile, gx_is_steady(group, 0, GX_GEMM_B), ctx, err);
 }

@@ -71,7 +71,7 @@ const char *gx_gemm_refuses(const gx_group *group)
         gemm->attr[GX_GEMM_SCALE].present || gx_act_of(gemm, GX_GEMM_ACT) != GX_ACT_NONE)
         return "the epilogue is not an op of its own yet";
     if (!gx_is_float(dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     if (gemm->arg[GX_GEMM_A].dtype != dtype || gemm->arg[GX_GEMM_B].dtype != dtype)
         return "the operands differ in type";
     if (gx_has(gemm, GX_GEMM_C) && gemm->arg[GX_GEMM_C].dtype != dtype)

@@ -36,11 +36,11 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void *at,
                      : "memory");
 }
 
-/* Four 8 x 8 matrices of a panel at (i, k): the lane names a row of one of them. Matrices
- * 1 and 2 lie further along i or along k, as `i_first` says. */
-__device__ __forceinline__ void load_fragments(uint32_t (&to)[4],
-                                               const panel<__nv_bfloat16> &p, int i,
-                                               int k, bool i_first)
+/* Four 8 x 8 matrices of a panel of 16-bit elements at (i, k): the lane names a row of
+ * one of them. Matrices 1 and 2 lie further along i or along k, as `i_first` says. */
+template <typename T>
+__device__ __forceinline__ void load_fragments(uint32_t (&to)[4], const panel<T> &p,
+                                               int i, int k, bool i_first)
 {
     const int lane = threadIdx.x % 32;
     const int low = (lane >> 3 & 1) * 8, high = (lane >> 4) * 8;
@@ -54,13 +54,32 @@ __device__ __forceinline__ void load_fragments(uint32_t (&to)[4],
                   turned);
 }
 
+/* 16 x 8 sums of 16 products each. */
+template <typename T>
+__device__ __forceinline__ void multiply_piece(float (&sum)[4], const uint32_t (&a)[4],
+                                               const uint32_t *b);
+
+#define MULTIPLY_PIECE(T, type)                                                     \
+    template <>                                                                     \
+    __device__ __forceinline__ void multiply_piece<T>(                              \
+        float(&sum)[4], const uint32_t(&a)[4], const uint32_t *b)                   \
+    {                                                                               \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \
+                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"      \
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),       \
+                       "r"(b[1]));                                                  \
+    }
+MULTIPLY_PIECE(__nv_bfloat16, "bf16")
+MULTIPLY_PIECE(__half, "f16")
+#undef MULTIPLY_PIECE
+
 /* sum += a slice of a times a slice of b; a at rows `i`, b at columns `j`, both from k
  * on. Each thread holds of every 16 x 8 piece the elements (g, 2t), (g, 2t + 1), (g + 8,
  * 2t) and (g + 8, 2t + 1), g = lane / 4 and t = lane % 4, whatever the math. */
-template <int MI, int NI>
-__device__ __forceinline__ void
-multiply_bf16(float (&sum)[MI][NI][4], const panel<__nv_bfloat16> &a,
-              const panel<__nv_bfloat16> &b, int i, int j, int k)
+template <int MI, int NI, typename T>
+__device__ __forceinline__ void multiply_16(float (&sum)[MI][NI][4], const panel<T> &a,
+                                            const panel<T> &b, int i, int j, int k)
 {
     uint32_t fa[MI][4], fb[NI / 2][4];
 
@@ -74,12 +93,7 @@ multiply_bf16(float (&sum)[MI][NI][4], const panel<__nv_bfloat16> &a,
     for (int x = 0; x < MI; x++) {
 #pragma unroll
         for (int y = 0; y < NI; y++)
-            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                         : "+f"(sum[x][y][0]), "+f"(sum[x][y][1]), "+f"(sum[x][y][2]),
-                           "+f"(sum[x][y][3])
-                         : "r"(fa[x][0]), "r"(fa[x][1]), "r"(fa[x][2]), "r"(fa[x][3]),
-                           "r"(fb[y / 2][y % 2 * 2]), "r"(fb[y / 2][y % 2 * 2 + 1]));
+            multiply_piece<T>(sum[x][y], fa[x], fb[y / 2] + y % 2 * 2);
     }
 }
 
@@ -171,8 +185,8 @@ template <int MATH, int MI, int NI, typename T>
 __device__ __forceinline__ void multiply(float (&sum)[MI][NI][4], const panel<T> &a,
                                          const panel<T> &b, int i, int j, int k)
 {
-    if constexpr (MATH == GX_TILE_BF16)
-        multiply_bf16(sum, a, b, i, j, k);
+    if constexpr (sizeof(T) == 2)
+        multiply_16(sum, a, b, i, j, k);
     else if constexpr (MATH == GX_TILE_TF32)
         multiply_tf32(sum, a, b, i, j, k);
     else

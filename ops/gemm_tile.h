@@ -12,7 +12,8 @@ extern "C" {
 typedef enum gx_tile_math {
     GX_TILE_F32,  /* f32 operands, ordinary cores */
     GX_TILE_TF32, /* f32 operands rounded to tf32, tensor cores */
-    GX_TILE_BF16  /* bf16 operands, tensor cores */
+    GX_TILE_BF16, /* bf16 operands, tensor cores */
+    GX_TILE_F16   /* f16 operands, tensor cores */
 } gx_tile_math;
 
 /* Tile shapes, rows x columns of out; each block is 8 warps, which share the k of a tile.

@@ -8,7 +8,7 @@
 static const double CLIP_EPSILON = 1e-6;
 
 static const gx_field accumulate_fields[] = {
-    { "grad", GX_FIELD_IN, true, NULL, NULL, "f32 or bf16" },
+    { "grad", GX_FIELD_IN, true, NULL, NULL, "f32, bf16 or f16" },
     { "sum", GX_FIELD_INOUT, true, NULL, NULL, "f32, in grad's shape" },
     { "step", GX_FIELD_IN, true, NULL, NULL, "i32 [1], steps done before this one" },
     { "n", GX_FIELD_INT, true, NULL, NULL, "steps that one update adds up" },
@@ -16,7 +16,7 @@ static const gx_field accumulate_fields[] = {
 };
 
 static const gx_field norm_fields[] = {
-    { "grad", GX_FIELD_IN, true, NULL, NULL, "f32 or bf16" },
+    { "grad", GX_FIELD_IN, true, NULL, NULL, "f32, bf16 or f16" },
     { "before", GX_FIELD_IN, false, NULL, NULL, "f32 scalar: the norm of other tensors" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "f32 scalar" },
     { "factor", GX_FIELD_OUT, false, NULL, NULL, "f32 scalar, 1 or less" },
@@ -116,7 +116,7 @@ const gx_op gx_gradient_ops[] = {
         .samples = gx_accumulate_samples,
         /* Two roundings of 2^-24 a step; of bf16 only grad is, which is not this row's.
          */
-        .tolerance = { 1e-6, 1e-6, 1e-6 },
+        .tolerance = { 1e-6, 1e-6, 1e-6, 1e-6 },
     },
     {
         .name = "grad_norm",
@@ -131,7 +131,7 @@ const gx_op gx_gradient_ops[] = {
         .flops = two_flops,
         .samples = gx_grad_norm_samples,
         /* Sums are in double; each link of the chain is rounded to f32. */
-        .tolerance = { 1e-6, 1e-6, 1e-6 },
+        .tolerance = { 1e-6, 1e-6, 1e-6, 1e-6 },
     },
     { 0 },
 };

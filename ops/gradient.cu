@@ -111,22 +111,24 @@ __global__ void __launch_bounds__(END_THREADS)
 
 const void *accumulate_instance(const gx_accumulate_table *table)
 {
-    if (table->dtype == GX_BF16)
-        return table->wide ? (const void *)accumulate_kernel<__nv_bfloat16, 4>
-                           : (const void *)accumulate_kernel<__nv_bfloat16, 1>;
-    return table->wide ? (const void *)accumulate_kernel<float, 4>
-                       : (const void *)accumulate_kernel<float, 1>;
+    return gx_with_type(table->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return table->wide ? (const void *)accumulate_kernel<T, 4>
+                           : (const void *)accumulate_kernel<T, 1>;
+    });
 }
 
 /* How wide a load is does not change which thread adds what: both instances would give
  * other bits, so the choice hangs on the addresses alone, which a plan fixes. */
 const void *grad_norm_instance(const gx_grad_norm_table *table)
 {
-    if (table->dtype == GX_BF16)
-        return table->wide ? (const void *)grad_norm_kernel<__nv_bfloat16, 4>
-                           : (const void *)grad_norm_kernel<__nv_bfloat16, 1>;
-    return table->wide ? (const void *)grad_norm_kernel<float, 4>
-                       : (const void *)grad_norm_kernel<float, 1>;
+    return gx_with_type(table->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return table->wide ? (const void *)grad_norm_kernel<T, 4>
+                           : (const void *)grad_norm_kernel<T, 1>;
+    });
 }
 
 } // namespace

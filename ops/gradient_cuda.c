@@ -12,7 +12,7 @@ static const char *refuses_accumulate(const gx_group *group, const gx_ctx *ctx)
         const gx_call *call = &group->call[i];
 
         if (!gx_is_float(call->arg[GX_ACCUMULATE_GRAD].dtype))
-            return "only f32 and bf16";
+            return "only f32, bf16 and f16";
         if (call->arg[GX_ACCUMULATE_GRAD].dtype != first->arg[GX_ACCUMULATE_GRAD].dtype)
             return "the tensors differ in type";
         if (!gx_feeds(first, GX_ACCUMULATE_STEP, call, GX_ACCUMULATE_STEP) ||
@@ -93,7 +93,7 @@ static const char *refuses_norm(const gx_group *group, const gx_ctx *ctx)
     (void)ctx;
     for (int i = 0; i < group->n_calls; i++) {
         if (!gx_is_float(call[i].arg[GX_GRAD_NORM_GRAD].dtype))
-            return "only f32 and bf16";
+            return "only f32, bf16 and f16";
         if (call[i].arg[GX_GRAD_NORM_GRAD].dtype != call[0].arg[GX_GRAD_NORM_GRAD].dtype)
             return "the tensors differ in type";
         if (i > 0 &&

@@ -33,9 +33,9 @@ void gx_misfit(gx_diagnostics *list, const gx_node *node, const char *key,
 bool gx_expect_float(gx_diagnostics *list, const gx_node *node, const char *key,
                      const gx_value *value)
 {
-    if (value->dtype == GX_F32 || value->dtype == GX_BF16)
+    if (gx_is_float(value->dtype))
         return true;
-    gx_misfit(list, node, key, "%s is %s, expected f32 or bf16", key,
+    gx_misfit(list, node, key, "%s is %s, expected f32, bf16 or f16", key,
               gx_dtype_name(value->dtype));
     return false;
 }

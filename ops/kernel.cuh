@@ -4,18 +4,26 @@
 #define GX_KERNEL_CUH
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <stdint.h>
 
 #include "cuda_call.h"
 #include "launch.h"
+#if GX_TEST_DELAYS
+#include "delay.cuh"
+#endif
 
 /* The first statement of every kernel. Nothing is read before the wait, since whatever
- * ran before may have written it; only then may the next kernel be brought in. */
+ * ran before may have written it, but for operands that are `steady` (gx_group): a kernel
+ * may load those ahead. Only behind the wait may the next kernel be brought in. */
 static __device__ __forceinline__ void gx_begin_kernel()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
     cudaTriggerProgrammaticLaunchCompletion();
+#endif
+#if GX_TEST_DELAYS
+    gx_delay();
 #endif
 }
 
@@ -29,6 +37,11 @@ static __device__ __forceinline__ float gx_to_float(__nv_bfloat16 x)
     return __bfloat162float(x);
 }
 
+static __device__ __forceinline__ float gx_to_float(__half x)
+{
+    return __half2float(x);
+}
+
 static __device__ __forceinline__ void gx_store(float *to, float x)
 {
     *to = x;
@@ -37,6 +50,37 @@ static __device__ __forceinline__ void gx_store(float *to, float x)
 static __device__ __forceinline__ void gx_store(__nv_bfloat16 *to, float x)
 {
     *to = __float2bfloat16_rn(x);
+}
+
+static __device__ __forceinline__ void gx_store(__half *to, float x)
+{
+    *to = __float2half_rn(x);
+}
+
+/* Elements of a vector as wide as a load can be. */
+template <typename T> constexpr int gx_widest = 16 / (int)sizeof(T);
+
+static inline int gx_widest_of(gx_dtype dtype)
+{
+    return 16 / (int)gx_dtype_bytes(dtype);
+}
+
+/* Calls f with a gx_type of what the elements of a tensor are: how a launcher comes from
+ * a type in a table to the instance of its kernel. */
+template <typename T> struct gx_type {
+    using type = T;
+};
+
+template <typename F> static inline auto gx_with_type(gx_dtype dtype, F f)
+{
+    switch (dtype) {
+    case GX_BF16:
+        return f(gx_type<__nv_bfloat16>());
+    case GX_F16:
+        return f(gx_type<__half>());
+    default:
+        return f(gx_type<float>());
+    }
 }
 
 /* N elements that are read and written at once; their address is a multiple of their
@@ -68,26 +112,41 @@ static __device__ __forceinline__ void gx_store_vector(T *to, const float (&from
 
 /* --- activations --- */
 
+/* 1 / x to one unit in the last place, in one instruction. 0 from 2^126 on. */
+static __device__ __forceinline__ float gx_reciprocal(float x)
+{
+    return __fdividef(1.0f, x);
+}
+
+/* The logistic function of x, and of -x in `rest`: 1 - s would cancel. */
+static __device__ __forceinline__ float gx_logistic(float x, float *rest)
+{
+    const float e = expf(-fabsf(x)), large = gx_reciprocal(1.0f + e), small = e * large;
+
+    *rest = x < 0.0f ? large : small;
+    return x < 0.0f ? small : large;
+}
+
 /* GELU in its tanh form is x s(2u) with the logistic function s, since
  * (1 + tanh u) / 2 = s(2u); written so, the tails keep their digits. */
 static __device__ __forceinline__ float gx_gelu_gate(float x)
 {
     const float c0 = 0.7978845608028654f, c1 = 0.044715f;
 
-    return 1.0f / (1.0f + expf(-2.0f * c0 * x * (1.0f + c1 * x * x)));
+    return gx_reciprocal(1.0f + expf(-2.0f * c0 * x * (1.0f + c1 * x * x)));
 }
 
 static __device__ __forceinline__ float gx_gelu_slope(float x)
 {
     const float c0 = 0.7978845608028654f, c1 = 0.044715f;
+    float rest;
 
     /* Beyond this the gate is 0 or 1 to the last bit, and its slope times x^3 is 0. */
     if (x < -20.0f)
         return 0.0f;
     if (x > 20.0f)
         return 1.0f;
-    const float s = gx_gelu_gate(x);
-    const float rest = gx_gelu_gate(-x); /* 1 - s */
+    const float s = gx_logistic(2.0f * c0 * x * (1.0f + c1 * x * x), &rest);
 
     return s * (1.0f + 2.0f * x * rest * c0 * (1.0f + 3.0f * c1 * x * x));
 }
@@ -111,17 +170,21 @@ static __device__ __forceinline__ float gx_gelu_erf_slope(float x)
 
 static __device__ __forceinline__ float gx_sigmoid(float x)
 {
-    return 1.0f / (1.0f + expf(-x));
+    return gx_reciprocal(1.0f + expf(-x));
 }
 
 static __device__ __forceinline__ float gx_silu_slope(float x)
 {
+    float rest;
+
     /* Beyond this the gate is 0, or 1 and its slope times x is 0. */
     if (x < -110.0f)
         return 0.0f;
     if (x > 110.0f)
         return 1.0f;
-    return gx_sigmoid(x) * (1.0f + x * gx_sigmoid(-x));
+    const float s = gx_logistic(x, &rest);
+
+    return s * (1.0f + x * rest);
 }
 
 static __device__ __forceinline__ float gx_apply_act(int act, float x)

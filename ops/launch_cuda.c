@@ -166,23 +166,39 @@ gx_status gx_check_cublas(int cublas_status, const char *call, const char *file,
 gx_status gx_launch(gx_ctx *ctx, const char *name, const void *kernel, dim3 grid,
                     dim3 block, size_t shared_bytes, void **args, gx_error *err)
 {
+    return gx_launch_cluster(ctx, name, kernel, grid, block, 1, shared_bytes, args, err);
+}
+
+gx_status gx_launch_cluster(gx_ctx *ctx, const char *name, const void *kernel, dim3 grid,
+                            dim3 block, unsigned cluster, size_t shared_bytes,
+                            void **args, gx_error *err)
+{
     const bool first = ctx->n_launched == 0;
     const bool programmatic =
         ctx->programmatic && ctx->cc >= 90 && (!first || ctx->programmatic_first);
-    cudaLaunchAttribute attribute = {
-        .id = cudaLaunchAttributeProgrammaticStreamSerialization
-    };
+    cudaLaunchAttribute attributes[2];
+    unsigned n_attributes = 0;
     char call[160];
 
     assert(grid.x > 0 && grid.y > 0 && grid.z > 0);
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    memset(attributes, 0, sizeof attributes);
+    if (programmatic) {
+        attributes[n_attributes].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[n_attributes++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        attributes[n_attributes].id = cudaLaunchAttributeClusterDimension;
+        attributes[n_attributes].val.clusterDim.x = 1;
+        attributes[n_attributes].val.clusterDim.y = cluster;
+        attributes[n_attributes++].val.clusterDim.z = 1;
+    }
     const cudaLaunchConfig_t config = {
         .gridDim = grid,
         .blockDim = block,
         .dynamicSmemBytes = shared_bytes,
         .stream = ctx->stream,
-        .attrs = &attribute,
-        .numAttrs = programmatic ? 1 : 0,
+        .attrs = attributes,
+        .numAttrs = n_attributes,
     };
     const cudaError_t error = cudaLaunchKernelExC(&config, kernel, args);
 

@@ -95,8 +95,9 @@ __device__ __forceinline__ float sce_row(const gx_sce &g, float divisor, int64_t
     const float total = own + others;
 
     if (dx != nullptr) {
-        const float scale = 1.0f / (total * divisor);
-        const float share = g.smoothing / ((float)g.classes * divisor);
+        const float dy = g.dy != nullptr ? *g.dy : 1.0f;
+        const float scale = dy / (total * divisor);
+        const float share = dy * (g.smoothing / ((float)g.classes * divisor));
         const float back = g.smoothing > 0.0f ? share * (float)(g.classes - 1) : 0.0f;
 
         for (int64_t c = first; c < g.classes; c += step)
@@ -134,11 +135,12 @@ static const void *sce_instance(const gx_sce *g)
 {
     const bool wide = g->classes > GX_SCE_WARP_CLASSES;
 
-    if (g->dtype == GX_BF16)
-        return wide ? (const void *)sce_kernel<__nv_bfloat16, true>
-                    : (const void *)sce_kernel<__nv_bfloat16, false>;
-    return wide ? (const void *)sce_kernel<float, true>
-                : (const void *)sce_kernel<float, false>;
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return wide ? (const void *)sce_kernel<T, true>
+                    : (const void *)sce_kernel<T, false>;
+    });
 }
 
 static unsigned threads_for(int32_t blocks)

@@ -17,8 +17,9 @@ static bool is_bwd(const gx_call *call)
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
-    return gx_is_float(group->call[0].arg[GX_SCE_LOGITS].dtype) ? NULL
-                                                                : "only f32 and bf16";
+    return gx_is_float(group->call[0].arg[GX_SCE_LOGITS].dtype)
+               ? NULL
+               : "only f32, bf16 and f16";
 }
 
 /* Row by row the loss and its derivative must mean the same. */
@@ -38,7 +39,9 @@ const char *gx_sce_refuses_pair(const gx_call *loss, const gx_call *bwd)
         !gx_feeds(loss, GX_SCE_LABELS, bwd, GX_SCE_BWD_LABELS) ||
         !same_attributes(loss, bwd))
         return "the derivative is that of another loss";
-    return gx_is_float(loss->arg[GX_SCE_LOGITS].dtype) ? NULL : "only f32 and bf16";
+    if (gx_feeds(loss, GX_SCE_OUT, bwd, GX_SCE_BWD_DY))
+        return "the derivative is scaled by the loss";
+    return gx_is_float(loss->arg[GX_SCE_LOGITS].dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
@@ -63,6 +66,7 @@ static gx_sce describe(const gx_group *group, int32_t blocks, double *workspace)
         .labels = first->arg[GX_SCE_LABELS].data,
         .out = is_bwd(first) ? NULL : first->arg[GX_SCE_OUT].data,
         .dlogits = is_bwd(last) ? last->arg[GX_SCE_BWD_DLOGITS].data : NULL,
+        .dy = is_bwd(last) ? gx_data(last, GX_SCE_BWD_DY) : NULL,
         .ignores = ignores,
         .ignored = (int32_t)first->attr[GX_SCE_IGNORE_INDEX].i,
         .smoothing = (float)first->attr[GX_SCE_LABEL_SMOOTHING].r,

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* out and dlogits: NULL where not wanted. */
+/* out and dlogits: NULL where not wanted; dy: NULL where it is 1. */
 typedef struct gx_sce {
     int64_t rows, classes;
     gx_dtype dtype;
@@ -16,6 +16,7 @@ typedef struct gx_sce {
     const int32_t *labels;
     float *out;
     void *dlogits;
+    const float *dy;
     bool ignores; /* rows whose label is `ignored` count for nothing */
     int32_t ignored;
     float smoothing;

@@ -32,7 +32,7 @@ _Static_assert(sizeof(cublasLtMatmulAlgo_t) == GX_ALGO_BYTES,
 
 static cudaDataType_t library_type(gx_dtype dtype)
 {
-    return dtype == GX_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+    return dtype == GX_BF16 ? CUDA_R_16BF : dtype == GX_F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
 static cublasComputeType_t compute_type(const gx_lt_product *product)
@@ -120,7 +120,7 @@ static gx_status make_layouts(lt_state *state, const gx_lt_product *product,
 }
 
 /* Split products keep their partial sums in f32 or do not split: a partial sum that is
- * rounded to bf16 loses what cancels later. */
+ * rounded to 16 bits loses what cancels later. */
 static gx_status make_preference(lt_state *state, const gx_lt_product *product,
                                  gx_error *err)
 {

@@ -172,7 +172,7 @@ const gx_op gx_metric_ops[] = {
         .flops = accuracy_flops,
         .samples = gx_accuracy_samples,
         /* A count over a count, rounded once: the logits are compared as they are. */
-        .tolerance = { 1e-6, 1e-6, 1e-6 },
+        .tolerance = { 1e-6, 1e-6, 1e-6, 1e-6 },
     },
     {
         .name = "topk",
@@ -187,7 +187,7 @@ const gx_op gx_metric_ops[] = {
         .flops = accuracy_flops,
         .samples = gx_topk_samples,
         /* A count over a count, rounded once: the logits are compared as they are. */
-        .tolerance = { 1e-6, 1e-6, 1e-6 },
+        .tolerance = { 1e-6, 1e-6, 1e-6, 1e-6 },
     },
     {
         .name = "perplexity",
@@ -201,7 +201,7 @@ const gx_op gx_metric_ops[] = {
         .average = GX_AVERAGE_EXP_OF_MEAN_LOG,
         .samples = gx_perplexity_samples,
         /* Of a loss in f32, in double, rounded once. */
-        .tolerance = { 1e-6, 1e-6, 1e-6 },
+        .tolerance = { 1e-6, 1e-6, 1e-6, 1e-6 },
     },
     { 0 },
 };

@@ -101,11 +101,12 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
 
 static const void *instance(const gx_accuracy *accuracy)
 {
-    if (accuracy->k > 0)
-        return accuracy->dtype == GX_BF16 ? (const void *)topk_kernel<__nv_bfloat16>
-                                          : (const void *)topk_kernel<float>;
-    return accuracy->dtype == GX_BF16 ? (const void *)accuracy_kernel<__nv_bfloat16>
-                                      : (const void *)accuracy_kernel<float>;
+    return gx_with_type(accuracy->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return accuracy->k > 0 ? (const void *)topk_kernel<T>
+                               : (const void *)accuracy_kernel<T>;
+    });
 }
 
 static const char *name_of(const gx_accuracy *accuracy)

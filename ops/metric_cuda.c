@@ -16,7 +16,7 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 
     (void)ctx;
     if (!gx_is_float(logits->dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     return gx_count(logits) == 0 ? "there are no logits" : NULL;
 }
 

@@ -354,20 +354,27 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
 
 static const void *instance(const gx_norm *norm)
 {
-    return norm->dtype == GX_BF16 ? INSTANCE(norm_kernel, __nv_bfloat16, norm->layout)
-                                  : INSTANCE(norm_kernel, float, norm->layout);
+    return gx_with_type(norm->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return INSTANCE(norm_kernel, T, norm->layout);
+    });
 }
 
 static const void *bwd_instance(const gx_norm_bwd *norm)
 {
-    return norm->dtype == GX_BF16 ? INSTANCE(norm_bwd_kernel, __nv_bfloat16, norm->layout)
-                                  : INSTANCE(norm_bwd_kernel, float, norm->layout);
+    return gx_with_type(norm->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return INSTANCE(norm_bwd_kernel, T, norm->layout);
+    });
 }
 
 static const void *sum_instance(const gx_norm_bwd *norm)
 {
-    return norm->dtype == GX_BF16 ? (const void *)norm_sum_kernel<__nv_bfloat16>
-                                  : (const void *)norm_sum_kernel<float>;
+    return gx_with_type(norm->dtype, [](auto of) {
+        return (const void *)norm_sum_kernel<typename decltype(of)::type>;
+    });
 }
 
 } // namespace

@@ -18,7 +18,14 @@ static float eps_of(const gx_call *call)
 {
     if (call->attr[GX_NORM_EPS].present)
         return (float)call->attr[GX_NORM_EPS].r;
-    return call->arg[0].dtype == GX_BF16 ? 0x1p-7f : 0x1p-23f;
+    switch (call->arg[0].dtype) {
+    case GX_BF16:
+        return 0x1p-7f;
+    case GX_F16:
+        return 0x1p-10f;
+    default:
+        return 0x1p-23f;
+    }
 }
 
 static gx_norm_layout lay_out(int64_t columns, bool wide)
@@ -47,7 +54,7 @@ static bool is_wide(uintptr_t all, gx_dtype dtype, int64_t columns)
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
-    return gx_is_float(group->call[0].arg[0].dtype) ? NULL : "only f32 and bf16";
+    return gx_is_float(group->call[0].arg[0].dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 /* --- forward --- */

@@ -43,7 +43,8 @@ struct gx_op {
     const gx_field *fields; /* ends with name NULL */
     gx_phase phase;         /* where it stands unless the model says otherwise */
     bool internal;          /* only gexec puts it into a graph */
-    bool loss;      /* a scalar whose derivative is written for a gradient of exactly 1 */
+    bool loss;      /* a scalar whose derivative is for the gradient of the loss itself:
+                       exactly      1, or with takes_one the scale of the loss too, as dy */
     bool takes_one; /* its derivative takes a gradient of exactly 1 too, as no dy */
     bool sum;       /* its inputs get the gradient of its output as it is, 1 included */
     bool moves; /* its first output holds values of its inputs, and zeros: what must hold
@@ -87,8 +88,9 @@ struct gx_op {
     const char *const *samples;
 
     /* Largest allowed normwise relative error of an output against the double reference,
-     * by precision {f32, tf32, bf16}; each with its reason where the row is written. */
-    double tolerance[3];
+     * by gx_precision {f32, tf32, bf16, f16}; each with its reason where the row is
+     * written. That of f16 counts what normal numbers are rounded by: 2^-12. */
+    double tolerance[GX_N_PRECISIONS];
 };
 
 /* --- CUDA --- */
@@ -119,6 +121,9 @@ typedef struct gx_group {
     /* by [call * GX_MAX_ARGS + arg]: an output that this alternative need not write,
      * since only the group reads it */
     const bool *elided;
+    /* by [call * GX_MAX_ARGS + arg]: an input that no kernel has written since the last
+     * full edge, so that it may be loaded ahead of the wait; NULL: nothing may */
+    const bool *steady;
 } gx_group;
 
 enum { GX_ALGO_BYTES = 64 };
@@ -337,14 +342,15 @@ enum { GX_EMBEDDING_BWD_DY, GX_EMBEDDING_BWD_INDEX, GX_EMBEDDING_BWD_DTABLE };
 enum { GX_EMBEDDING_BWD_ROWS };
 /* softmax_cross_entropy: logits [rows, classes], labels i32 [rows] -> f32 [] */
 enum { GX_SCE_LOGITS, GX_SCE_LABELS, GX_SCE_OUT };
-/* softmax_cross_entropy.bwd -> dlogits = (softmax - onehot) / rows */
-enum { GX_SCE_BWD_LOGITS, GX_SCE_BWD_LABELS, GX_SCE_BWD_DLOGITS };
+/* softmax_cross_entropy.bwd -> dlogits = dy (softmax - onehot) / rows; dy may be absent:
+ * 1 */
+enum { GX_SCE_BWD_LOGITS, GX_SCE_BWD_LABELS, GX_SCE_BWD_DLOGITS, GX_SCE_BWD_DY };
 /* of both; ignore_index may be absent */
 enum { GX_SCE_REDUCTION, GX_SCE_IGNORE_INDEX, GX_SCE_LABEL_SMOOTHING };
 /* mse: mean over all elements of (x - target)^2 -> out f32 []; l1 and bce_with_logits
  * have the same operands, and so have their derivatives */
 enum { GX_MSE_X, GX_MSE_TARGET, GX_MSE_OUT };
-enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX };
+enum { GX_MSE_BWD_X, GX_MSE_BWD_TARGET, GX_MSE_BWD_DX, GX_MSE_BWD_DY };
 enum { GX_MSE_REDUCTION }; /* of both */
 /* accuracy: share of rows whose largest logit (first of equals) is the label -> f32 [] */
 enum { GX_ACCURACY_LOGITS, GX_ACCURACY_LABELS, GX_ACCURACY_OUT };
@@ -355,9 +361,10 @@ enum { GX_TOPK_K };
 enum { GX_PERPLEXITY_LOSS, GX_PERPLEXITY_OUT };
 /* Optimizers: grad is the gradient, of the parameter's type or f32, times scale where
  * that is given. With accumulate: n they run at each n-th step alone, and step / n
- * counts. */
+ * counts; where step is below 0 they do nothing. State is of the parameter's type or f32.
+ * With master, in f32, the update is of that, and the parameter is its rounded copy. */
 /* sgd: param -= lr * (grad + weight_decay * param) */
-enum { GX_SGD_PARAM, GX_SGD_GRAD, GX_SGD_LR, GX_SGD_STEP, GX_SGD_SCALE };
+enum { GX_SGD_PARAM, GX_SGD_GRAD, GX_SGD_LR, GX_SGD_STEP, GX_SGD_SCALE, GX_SGD_MASTER };
 enum { GX_SGD_WEIGHT_DECAY, GX_SGD_ACCUMULATE };
 /* momentum and nesterov, as torch.optim.SGD; nesterov has no dampening */
 enum {
@@ -366,7 +373,8 @@ enum {
     GX_MOMENTUM_BUF,
     GX_MOMENTUM_STEP,
     GX_MOMENTUM_LR,
-    GX_MOMENTUM_SCALE
+    GX_MOMENTUM_SCALE,
+    GX_MOMENTUM_MASTER
 };
 enum {
     GX_MOMENTUM_MOMENTUM,
@@ -383,7 +391,8 @@ enum {
     GX_ADAMW_V,
     GX_ADAMW_STEP,
     GX_ADAMW_LR,
-    GX_ADAMW_SCALE
+    GX_ADAMW_SCALE,
+    GX_ADAMW_MASTER
 };
 enum {
     GX_ADAMW_BETA1,
@@ -399,8 +408,29 @@ enum { GX_ACCUMULATE_N };
  * factor = min(1, max_norm / (out + 1e-6)) */
 enum { GX_GRAD_NORM_GRAD, GX_GRAD_NORM_BEFORE, GX_GRAD_NORM_OUT, GX_GRAD_NORM_FACTOR };
 enum { GX_GRAD_NORM_MAX };
-/* schedule (internal): out = lr * factor of the updates done */
-enum { GX_SCHEDULE_LR, GX_SCHEDULE_STEP, GX_SCHEDULE_OUT };
+/* loss_scale (internal): what the scale of the loss asks for between the norm of the
+ * gradients and the updates; loss_scale.c says how */
+enum {
+    GX_LOSS_SCALE_NORM,
+    GX_LOSS_SCALE_STEP,
+    GX_LOSS_SCALE_SCALE,
+    GX_LOSS_SCALE_SKIPPED,
+    GX_LOSS_SCALE_TRACKER,
+    GX_LOSS_SCALE_FACTOR,
+    GX_LOSS_SCALE_UPDATE,
+    GX_LOSS_SCALE_OUT,
+    GX_LOSS_SCALE_USED,
+    GX_LOSS_SCALE_COUNT
+};
+enum {
+    GX_LOSS_SCALE_MAX_NORM,
+    GX_LOSS_SCALE_INTERVAL,
+    GX_LOSS_SCALE_GROWTH,
+    GX_LOSS_SCALE_BACKOFF,
+    GX_LOSS_SCALE_ACCUMULATE
+};
+/* schedule (internal): out = lr * factor of the updates done, less those skipped */
+enum { GX_SCHEDULE_LR, GX_SCHEDULE_STEP, GX_SCHEDULE_OUT, GX_SCHEDULE_SKIPPED };
 enum {
     GX_SCHEDULE_KIND,
     GX_SCHEDULE_WARMUP,

@@ -5,17 +5,18 @@
 #include "infer.h"
 #include "samples.h"
 
-#define PARAM                                                    \
-    {                                                            \
-        "param", GX_FIELD_INOUT, true, NULL, NULL, "f32 or bf16" \
+#define PARAM                                                         \
+    {                                                                 \
+        "param", GX_FIELD_INOUT, true, NULL, NULL, "f32, bf16 or f16" \
     }
 #define GRAD                                                        \
     {                                                               \
         "grad", GX_FIELD_IN, true, NULL, NULL, "like param, or f32" \
     }
-#define STEP(needed)                                                                   \
-    {                                                                                  \
-        "step", GX_FIELD_IN, needed, NULL, NULL, "i32 [1], steps done before this one" \
+#define STEP(needed)                                                  \
+    {                                                                 \
+        "step", GX_FIELD_IN, needed, NULL, NULL,                      \
+            "i32 [1], steps done before this one; below 0: no update" \
     }
 #define RATE                                                               \
     {                                                                      \
@@ -24,6 +25,15 @@
 #define SCALE                                                                            \
     {                                                                                    \
         "scale", GX_FIELD_IN, false, NULL, NULL, "f32 scalar that grad is multiplied by" \
+    }
+#define MASTER                                                                        \
+    {                                                                                 \
+        "master", GX_FIELD_INOUT, false, NULL, NULL,                                  \
+            "f32 like a 16-bit param: what is updated, and param is its rounded copy" \
+    }
+#define STATE(name, what)                                                   \
+    {                                                                       \
+        name, GX_FIELD_INOUT, true, NULL, NULL, "like param, or f32: " what \
     }
 #define ACCUMULATE                                                \
     {                                                             \
@@ -37,20 +47,19 @@ static const gx_field sgd_fields[] = {
     RATE,
     STEP(false),
     SCALE,
+    MASTER,
     { "weight_decay", GX_FIELD_REAL, false, "0", NULL,
       "added to grad: weight_decay param" },
     ACCUMULATE,
     { 0 },
 };
 
-#define MOMENTUM_FIELDS                                                                 \
-    PARAM, GRAD,                                                                        \
-        { "buf", GX_FIELD_INOUT, true, NULL, NULL, "like param: the moving gradient" }, \
-        STEP(true), RATE, SCALE,                                                        \
-        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },     \
-        { "weight_decay", GX_FIELD_REAL,                                                \
-          false,          "0",                                                          \
-          NULL,           "added to grad: weight_decay param" },                        \
+#define MOMENTUM_FIELDS                                                                \
+    PARAM, GRAD, STATE("buf", "the moving gradient"), STEP(true), RATE, SCALE, MASTER, \
+        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },    \
+        { "weight_decay", GX_FIELD_REAL,                                               \
+          false,          "0",                                                         \
+          NULL,           "added to grad: weight_decay param" },                       \
         ACCUMULATE
 
 static const gx_field momentum_fields[] = {
@@ -62,14 +71,12 @@ static const gx_field momentum_fields[] = {
 
 static const gx_field nesterov_fields[] = { MOMENTUM_FIELDS, { 0 } };
 
-#define ADAM_FIELDS(decay, what)                                                         \
-    PARAM, GRAD,                                                                         \
-        { "m", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad" },   \
-        { "v", GX_FIELD_INOUT, true, NULL, NULL, "like param: running mean of grad^2" }, \
-        STEP(true), RATE, SCALE,                                                         \
-        { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },           \
-        { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" },         \
-        { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" },         \
+#define ADAM_FIELDS(decay, what)                                                 \
+    PARAM, GRAD, STATE("m", "running mean of grad"),                             \
+        STATE("v", "running mean of grad^2"), STEP(true), RATE, SCALE, MASTER,   \
+        { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },   \
+        { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" }, \
+        { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" }, \
         { "weight_decay", GX_FIELD_REAL, false, decay, NULL, what }, ACCUMULATE
 
 static const gx_field adam_fields[] = {
@@ -98,11 +105,25 @@ static bool expect_range(gx_diagnostics *list, const gx_node *node, const char *
     return false;
 }
 
-static bool expect_like_param(gx_diagnostics *list, const gx_node *node, const char *key,
-                              const gx_value *value, const gx_value *param)
+static bool expect_state(gx_diagnostics *list, const gx_node *node, const char *key,
+                         const gx_value *value, const gx_value *param)
 {
     return gx_expect_like(list, node, key, value, param->rank, param->dim) &&
-           gx_expect_dtype(list, node, key, value, param->dtype);
+           (value->dtype == GX_F32 ||
+            gx_expect_dtype(list, node, key, value, param->dtype));
+}
+
+static bool expect_master(gx_diagnostics *list, const gx_node *node,
+                          const gx_value *master, const gx_value *param)
+{
+    if (!master)
+        return true;
+    if (param->dtype == GX_F32) {
+        gx_misfit(list, node, "master", "param is f32 already: it has no rounded copy");
+        return false;
+    }
+    return gx_expect_like(list, node, "master", master, param->rank, param->dim) &&
+           gx_expect_dtype(list, node, "master", master, GX_F32);
 }
 
 /* An operand that is there is of the type, and one element: [1], or a scalar. */
@@ -154,7 +175,8 @@ static void sgd_infer(const gx_graph *graph, const gx_node *node, gx_value **val
     if (expect_grad(list, node, value[GX_SGD_GRAD], value[GX_SGD_PARAM]) &&
         expect_cell(list, node, "lr", value[GX_SGD_LR], GX_F32) &&
         expect_cell(list, node, "step", value[GX_SGD_STEP], GX_I32) &&
-        expect_scale(list, node, value[GX_SGD_SCALE]))
+        expect_scale(list, node, value[GX_SGD_SCALE]) &&
+        expect_master(list, node, value[GX_SGD_MASTER], value[GX_SGD_PARAM]))
         expect_accumulate(list, node, GX_SGD_ACCUMULATE, value[GX_SGD_STEP]);
     expect_range(list, node, "weight_decay", node->attr[GX_SGD_WEIGHT_DECAY].r, INFINITY);
 }
@@ -166,10 +188,11 @@ static void nesterov_infer(const gx_graph *graph, const gx_node *node, gx_value 
 
     (void)graph;
     if (expect_grad(list, node, value[GX_MOMENTUM_GRAD], param) &&
-        expect_like_param(list, node, "buf", value[GX_MOMENTUM_BUF], param) &&
+        expect_state(list, node, "buf", value[GX_MOMENTUM_BUF], param) &&
         expect_cell(list, node, "step", value[GX_MOMENTUM_STEP], GX_I32) &&
         expect_cell(list, node, "lr", value[GX_MOMENTUM_LR], GX_F32) &&
-        expect_scale(list, node, value[GX_MOMENTUM_SCALE]))
+        expect_scale(list, node, value[GX_MOMENTUM_SCALE]) &&
+        expect_master(list, node, value[GX_MOMENTUM_MASTER], param))
         expect_accumulate(list, node, GX_MOMENTUM_ACCUMULATE, value[GX_MOMENTUM_STEP]);
     expect_range(list, node, "momentum", node->attr[GX_MOMENTUM_MOMENTUM].r, INFINITY);
     expect_range(list, node, "weight_decay", node->attr[GX_MOMENTUM_WEIGHT_DECAY].r,
@@ -193,11 +216,13 @@ static void adam_infer(const gx_graph *graph, const gx_node *node, gx_value **va
 
     (void)graph;
     if (expect_grad(list, node, value[GX_ADAMW_GRAD], param) &&
-        expect_like_param(list, node, "m", value[GX_ADAMW_M], param) &&
-        expect_like_param(list, node, "v", value[GX_ADAMW_V], param) &&
+        expect_state(list, node, "m", value[GX_ADAMW_M], param) &&
+        expect_state(list, node, "v", value[GX_ADAMW_V], param) &&
+        gx_expect_dtype(list, node, "v", value[GX_ADAMW_V], value[GX_ADAMW_M]->dtype) &&
         expect_cell(list, node, "step", value[GX_ADAMW_STEP], GX_I32) &&
         expect_cell(list, node, "lr", value[GX_ADAMW_LR], GX_F32) &&
-        expect_scale(list, node, value[GX_ADAMW_SCALE]))
+        expect_scale(list, node, value[GX_ADAMW_SCALE]) &&
+        expect_master(list, node, value[GX_ADAMW_MASTER], param))
         expect_accumulate(list, node, GX_ADAMW_ACCUMULATE, value[GX_ADAMW_STEP]);
     expect_range(list, node, "beta1", node->attr[GX_ADAMW_BETA1].r, 1.0);
     expect_range(list, node, "beta2", node->attr[GX_ADAMW_BETA2].r, 1.0);
@@ -220,12 +245,29 @@ static bool updates(const gx_call *call, int step_arg, int attr, int64_t *done)
     const int64_t n = call->attr[attr].i;
 
     *done = step / n;
-    return step % n == n - 1;
+    return step >= 0 && step % n == n - 1;
+}
+
+/* What an update works on: the parameter, or its master. */
+static double *weights(const gx_call *call, int param, int master)
+{
+    return call->arg[gx_has(call, master) ? master : param].data;
+}
+
+/* The copy is of what f32 holds. */
+static void copy_master(const gx_call *call, int param_arg, int master_arg)
+{
+    double *param = call->arg[param_arg].data;
+    const double *master = call->arg[master_arg].data;
+
+    for (int64_t i = 0; gx_has(call, master_arg) && i < gx_count(&call->arg[param_arg]);
+         i++)
+        param[i] = gx_round_to(GX_F32, master[i]);
 }
 
 static gx_status sgd_reference(const gx_call *call, gx_error *err)
 {
-    double *param = call->arg[GX_SGD_PARAM].data;
+    double *param = weights(call, GX_SGD_PARAM, GX_SGD_MASTER);
     const double *grad = call->arg[GX_SGD_GRAD].data;
     const double lr = cell(call, GX_SGD_LR, 0);
     const double scale = cell(call, GX_SGD_SCALE, 1);
@@ -238,12 +280,13 @@ static gx_status sgd_reference(const gx_call *call, gx_error *err)
         return GX_OK;
     for (int64_t i = 0; i < n; i++)
         param[i] -= lr * (scale * grad[i] + decay * param[i]);
+    copy_master(call, GX_SGD_PARAM, GX_SGD_MASTER);
     return GX_OK;
 }
 
 static void move(const gx_call *call, double dampening, bool nesterov)
 {
-    double *param = call->arg[GX_MOMENTUM_PARAM].data;
+    double *param = weights(call, GX_MOMENTUM_PARAM, GX_MOMENTUM_MASTER);
     double *buf = call->arg[GX_MOMENTUM_BUF].data;
     const double *grad = call->arg[GX_MOMENTUM_GRAD].data;
     const double lr = cell(call, GX_MOMENTUM_LR, 0);
@@ -261,6 +304,7 @@ static void move(const gx_call *call, double dampening, bool nesterov)
         buf[i] = done == 0 ? g : momentum * buf[i] + (1 - dampening) * g;
         param[i] -= lr * (nesterov ? g + momentum * buf[i] : buf[i]);
     }
+    copy_master(call, GX_MOMENTUM_PARAM, GX_MOMENTUM_MASTER);
 }
 
 static gx_status momentum_reference(const gx_call *call, gx_error *err)
@@ -280,7 +324,7 @@ static gx_status nesterov_reference(const gx_call *call, gx_error *err)
 /* `decay` is added to the gradient, or `shrink` taken from the parameter. */
 static void adapt(const gx_call *call, double decay, double shrink)
 {
-    double *param = call->arg[GX_ADAMW_PARAM].data;
+    double *param = weights(call, GX_ADAMW_PARAM, GX_ADAMW_MASTER);
     double *m = call->arg[GX_ADAMW_M].data;
     double *v = call->arg[GX_ADAMW_V].data;
     const double *grad = call->arg[GX_ADAMW_GRAD].data;
@@ -308,6 +352,7 @@ static void adapt(const gx_call *call, double decay, double shrink)
         v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
         param[i] = keep * param[i] - rate * m[i] / (sqrt(v[i]) + least);
     }
+    copy_master(call, GX_ADAMW_PARAM, GX_ADAMW_MASTER);
 }
 
 static gx_status adam_reference(const gx_call *call, gx_error *err)
@@ -354,8 +399,9 @@ const gx_op gx_optimizer_ops[] = {
         .reference = sgd_reference,
         .flops = sgd_flops,
         .samples = gx_sgd_samples,
-        /* A few roundings of 2^-24; a bf16 parameter is rounded to 8 bits. */
-        .tolerance = { 1e-6, 1e-6, 4e-3 },
+        /* A few roundings of 2^-24; a parameter of bf16 is rounded to 8 bits, of f16
+         * to 11. */
+        .tolerance = { 1e-6, 1e-6, 4e-3, 5e-4 },
     },
     {
         .name = "momentum",
@@ -370,7 +416,7 @@ const gx_op gx_optimizer_ops[] = {
         .flops = momentum_flops,
         .samples = gx_momentum_samples,
         /* As sgd, and buf is rounded too. */
-        .tolerance = { 2e-6, 2e-6, 6e-3 },
+        .tolerance = { 2e-6, 2e-6, 6e-3, 8e-4 },
     },
     {
         .name = "nesterov",
@@ -384,7 +430,7 @@ const gx_op gx_optimizer_ops[] = {
         .reference = nesterov_reference,
         .flops = momentum_flops,
         .samples = gx_nesterov_samples,
-        .tolerance = { 2e-6, 2e-6, 6e-3 }, /* as momentum */
+        .tolerance = { 2e-6, 2e-6, 6e-3, 8e-4 }, /* as momentum */
     },
     {
         .name = "adam",
@@ -397,7 +443,7 @@ const gx_op gx_optimizer_ops[] = {
         .default_rate = 1e-3,
         .flops = adam_flops,
         .samples = gx_adam_samples,
-        .tolerance = { 1e-4, 1e-4, 5e-3 }, /* as adamw */
+        .tolerance = { 1e-4, 1e-4, 5e-3, 7e-4 }, /* as adamw */
     },
     {
         .name = "adamw",
@@ -412,8 +458,9 @@ const gx_op gx_optimizer_ops[] = {
         .flops = adam_flops,
         .samples = gx_adamw_samples,
         /* f32: the correction 1 - beta2^t starts at 0.001 and loses ten bits if beta2^t
-         * is taken in f32: 2^-24 / 0.001. bf16: m, v and param are rounded to 8 bits. */
-        .tolerance = { 1e-4, 1e-4, 5e-3 },
+         * is taken in f32: 2^-24 / 0.001. bf16: m, v and param are rounded to 8 bits,
+         * f16: to 11. */
+        .tolerance = { 1e-4, 1e-4, 5e-3, 7e-4 },
     },
     { 0 },
 };

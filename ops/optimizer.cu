@@ -1,5 +1,7 @@
 /* Optimizers over a table of tensors: a block walks chunks, and finds each one's tensor.
  */
+#include <type_traits>
+
 #include "chunk.cuh"
 #include "optimizer_kernels.h"
 
@@ -94,16 +96,44 @@ struct moment {
     bool first; /* no update stands behind */
 };
 
-template <typename T, typename G, int N, int POINTERS>
+/* Types of an update: the parameter, its gradient, its state; and whether it has a
+ * master in f32, of which it is a copy then. */
+template <typename PARAM, typename GRAD, typename STATE, bool MASTER> struct types {
+    using T = PARAM;
+    using G = GRAD;
+    using S = STATE;
+    using W = std::conditional_t<MASTER, float, PARAM>; /* what is updated */
+    static constexpr bool has_master = MASTER;
+};
+
+template <typename TYPES, int POINTERS>
+__device__ __forceinline__ typename TYPES::W *weights(const entry_of<POINTERS> &e,
+                                                      int64_t i)
+{
+    constexpr int at = TYPES::has_master ? POINTERS - 1 : 0;
+
+    return e.template at<typename TYPES::W>(at) + i;
+}
+
+template <typename TYPES, int N, int POINTERS>
+__device__ __forceinline__ void store_weights(const entry_of<POINTERS> &e, int64_t i,
+                                              const float (&p)[N])
+{
+    gx_store_vector(weights<TYPES>(e, i), p);
+    if constexpr (TYPES::has_master)
+        gx_store_vector(e.template at<typename TYPES::T>(0) + i, p);
+}
+
+template <typename TYPES, int N, int POINTERS>
 __device__ __forceinline__ void sgd_update(const entry_of<POINTERS> &e, int64_t i,
                                            const gx_update_settings &s, const factors &f,
                                            const moment &now)
 {
-    T *param = e.template at<T>(0) + i;
+    using G = typename TYPES::G;
     const float lr = f.rate, decay = s.decay;
     float p[N], g[N];
 
-    gx_load_vector(p, param);
+    gx_load_vector(p, weights<TYPES>(e, i));
     gx_load_vector(g, e.template at<const G>(1) + i);
 #pragma unroll
     for (int x = 0; x < N; x++) {
@@ -111,18 +141,19 @@ __device__ __forceinline__ void sgd_update(const entry_of<POINTERS> &e, int64_t 
         g[x] = __fmul_rn(g[x], now.scale);
         p[x] -= lr * (g[x] + decay * p[x]);
     }
-    gx_store_vector(param, p);
+    store_weights<TYPES>(e, i, p);
 }
 
-template <typename T, typename G, int N, int POINTERS>
+template <typename TYPES, int N, int POINTERS>
 __device__ __forceinline__ void momentum_update(const entry_of<POINTERS> &e, int64_t i,
                                                 const gx_update_settings &s,
                                                 const factors &f, const moment &now)
 {
-    T *param = e.template at<T>(0) + i, *buf = e.template at<T>(2) + i;
+    using G = typename TYPES::G;
+    typename TYPES::S *buf = e.template at<typename TYPES::S>(2) + i;
     float p[N], g[N], b[N];
 
-    gx_load_vector(p, param);
+    gx_load_vector(p, weights<TYPES>(e, i));
     gx_load_vector(g, e.template at<const G>(1) + i);
     gx_load_vector(b, buf);
 #pragma unroll
@@ -132,20 +163,21 @@ __device__ __forceinline__ void momentum_update(const entry_of<POINTERS> &e, int
         b[x] = now.first ? g[x] : s.keep2 * b[x] + s.take1 * g[x];
         p[x] -= f.rate * (s.nesterov ? g[x] + s.keep2 * b[x] : b[x]);
     }
-    gx_store_vector(param, p);
+    store_weights<TYPES>(e, i, p);
     gx_store_vector(buf, b);
 }
 
-template <typename T, typename G, int N, int POINTERS>
+template <typename TYPES, int N, int POINTERS>
 __device__ __forceinline__ void adam_update(const entry_of<POINTERS> &e, int64_t i,
                                             const gx_update_settings &s, const factors &f,
                                             const moment &now)
 {
-    T *param = e.template at<T>(0) + i;
-    T *mean = e.template at<T>(2) + i, *square = e.template at<T>(3) + i;
+    using G = typename TYPES::G;
+    using S = typename TYPES::S;
+    S *mean = e.template at<S>(2) + i, *square = e.template at<S>(3) + i;
     float p[N], g[N], m[N], v[N];
 
-    gx_load_vector(p, param);
+    gx_load_vector(p, weights<TYPES>(e, i));
     gx_load_vector(g, e.template at<const G>(1) + i);
     gx_load_vector(m, mean);
     gx_load_vector(v, square);
@@ -156,39 +188,40 @@ __device__ __forceinline__ void adam_update(const entry_of<POINTERS> &e, int64_t
             g[x] = __fmaf_rn(s.decay, p[x], g[x]);
         m[x] += s.take1 * (g[x] - m[x]);
         v[x] = s.keep2 * v[x] + s.take2 * g[x] * g[x];
-        p[x] = f.keep * p[x] - f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps);
+        /* fused by name: behind a division the assembler does it in some lanes alone */
+        p[x] = __fmaf_rn(f.keep, p[x], -(f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps)));
     }
-    gx_store_vector(param, p);
+    store_weights<TYPES>(e, i, p);
     gx_store_vector(mean, m);
     gx_store_vector(square, v);
 }
 
-template <int RULE, typename T, typename G, int N, int POINTERS>
+template <int RULE, typename TYPES, int N, int POINTERS>
 __device__ __forceinline__ void update(const entry_of<POINTERS> &e, int64_t i,
                                        const gx_update_settings &s, const factors &f,
                                        const moment &now)
 {
     if constexpr (RULE == GX_UPDATE_SGD)
-        sgd_update<T, G, N>(e, i, s, f, now);
+        sgd_update<TYPES, N>(e, i, s, f, now);
     else if constexpr (RULE == GX_UPDATE_MOMENTUM)
-        momentum_update<T, G, N>(e, i, s, f, now);
+        momentum_update<TYPES, N>(e, i, s, f, now);
     else
-        adam_update<T, G, N>(e, i, s, f, now);
+        adam_update<TYPES, N>(e, i, s, f, now);
 }
 
-template <int RULE, typename T, typename G, int N>
+template <int RULE, typename TYPES, int N>
 __global__ void __launch_bounds__(THREADS, 4)
     update_kernel(const __grid_constant__ gx_update_table table)
 {
-    constexpr int POINTERS = 2 + RULE;
+    constexpr int POINTERS = 2 + RULE + TYPES::has_master;
     __shared__ factors f[GX_UPDATE_SETTINGS];
 
     gx_begin_kernel();
     const int32_t step = table.step != nullptr ? *table.step : 0;
     const int32_t done = step / table.accumulate;
 
-    if (step - done * table.accumulate != table.accumulate - 1)
-        return; /* a gradient has been added to, no more */
+    if (step < 0 || step - done * table.accumulate != table.accumulate - 1)
+        return; /* skipped, or a gradient has been added to, no more */
     const moment now = { table.scale != nullptr ? *table.scale : 1.0f, done == 0 };
 
     find_factors<RULE>(table, done, f);
@@ -199,25 +232,47 @@ __global__ void __launch_bounds__(THREADS, 4)
 
         gx_over_chunk<N, THREADS, GX_OPTIMIZER_CHUNK>(
             chunk - e.first_chunk(), e.n(),
-            [&](int64_t i) { update<RULE, T, G, N>(e, i, s, shared, now); },
-            [&](int64_t i) { update<RULE, T, G, 1>(e, i, s, shared, now); });
+            [&](int64_t i) { update<RULE, TYPES, N>(e, i, s, shared, now); },
+            [&](int64_t i) { update<RULE, TYPES, 1>(e, i, s, shared, now); });
     }
 }
 
-template <int RULE, typename T, typename G>
+template <int RULE, typename T, typename G, typename S, bool MASTER>
 const void *of_width(const gx_update_table *table)
 {
-    return table->wide ? (const void *)update_kernel<RULE, T, G, 4>
-                       : (const void *)update_kernel<RULE, T, G, 1>;
+    return table->wide ? (const void *)update_kernel<RULE, types<T, G, S, MASTER>, 4>
+                       : (const void *)update_kernel<RULE, types<T, G, S, MASTER>, 1>;
+}
+
+template <int RULE, typename T, typename G, typename S>
+const void *of_master(const gx_update_table *table)
+{
+    return table->has_master ? of_width<RULE, T, G, S, true>(table)
+                             : of_width<RULE, T, G, S, false>(table);
+}
+
+/* sgd has no state. */
+template <int RULE, typename T, typename G>
+const void *of_state(const gx_update_table *table)
+{
+    if constexpr (RULE != GX_UPDATE_SGD) {
+        if (table->state_dtype == GX_F32)
+            return of_master<RULE, T, G, float>(table);
+    }
+    return of_master<RULE, T, G, T>(table);
 }
 
 template <int RULE> const void *of_types(const gx_update_table *table)
 {
-    if (table->dtype == GX_F32)
-        return of_width<RULE, float, float>(table);
-    return table->grad_dtype == GX_F32
-               ? of_width<RULE, __nv_bfloat16, float>(table)
-               : of_width<RULE, __nv_bfloat16, __nv_bfloat16>(table);
+    return gx_with_type(table->dtype, [&](auto of) -> const void * {
+        using T = typename decltype(of)::type;
+
+        if constexpr (std::is_same_v<T, float>)
+            return of_width<RULE, T, T, T, false>(table);
+        else
+            return table->grad_dtype == GX_F32 ? of_state<RULE, T, float>(table)
+                                               : of_state<RULE, T, T>(table);
+    });
 }
 
 const void *instance(const gx_update_table *table)

@@ -10,7 +10,7 @@ typedef struct rule {
     gx_update_rule rule;
     int n_pointers;
     int pointer[GX_UPDATE_MAX_POINTERS]; /* the parameter, the gradient, state */
-    int lr, step, scale;
+    int lr, step, scale, master;
     int accumulate; /* an attribute */
     void (*set)(const gx_call *call, gx_update_settings *settings);
 } rule;
@@ -58,10 +58,11 @@ static void set_adamw(const gx_call *call, gx_update_settings *settings)
 
 #define MOMENTUM                                                                     \
     GX_UPDATE_MOMENTUM, 3, { GX_MOMENTUM_PARAM, GX_MOMENTUM_GRAD, GX_MOMENTUM_BUF }, \
-        GX_MOMENTUM_LR, GX_MOMENTUM_STEP, GX_MOMENTUM_SCALE, GX_MOMENTUM_ACCUMULATE
+        GX_MOMENTUM_LR, GX_MOMENTUM_STEP, GX_MOMENTUM_SCALE, GX_MOMENTUM_MASTER,     \
+        GX_MOMENTUM_ACCUMULATE
 #define ADAM                                                                      \
     GX_UPDATE_ADAM, 4, { GX_ADAMW_PARAM, GX_ADAMW_GRAD, GX_ADAMW_M, GX_ADAMW_V }, \
-        GX_ADAMW_LR, GX_ADAMW_STEP, GX_ADAMW_SCALE, GX_ADAMW_ACCUMULATE
+        GX_ADAMW_LR, GX_ADAMW_STEP, GX_ADAMW_SCALE, GX_ADAMW_MASTER, GX_ADAMW_ACCUMULATE
 
 static const rule rules[] = {
     { "sgd",
@@ -71,6 +72,7 @@ static const rule rules[] = {
       GX_SGD_LR,
       GX_SGD_STEP,
       GX_SGD_SCALE,
+      GX_SGD_MASTER,
       GX_SGD_ACCUMULATE,
       set_sgd },
     { "momentum", MOMENTUM, set_momentum },
@@ -90,6 +92,17 @@ static const rule *rule_of(const gx_group *group)
     return &rules[i];
 }
 
+/* The tensors of an entry, the master last. */
+static int n_pointers(const gx_call *call, const rule *r)
+{
+    return r->n_pointers + gx_has(call, r->master);
+}
+
+static const gx_tensor *pointer(const gx_call *call, const rule *r, int p)
+{
+    return &call->arg[p < r->n_pointers ? r->pointer[p] : r->master];
+}
+
 /* Calls that share a kernel differ in their tensors, and in settings that an entry of the
  * table can have of its own. */
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
@@ -99,12 +112,14 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 
     (void)ctx;
     if (!gx_is_float(first->arg[r->pointer[0]].dtype))
-        return "only f32 and bf16";
+        return "only f32, bf16 and f16";
     for (int i = 1; i < group->n_calls; i++) {
         const gx_call *call = &group->call[i];
 
+        if (gx_has(call, r->master) != gx_has(first, r->master))
+            return "some tensors have a master, others none";
         for (int p = 0; p < r->n_pointers; p++) {
-            if (call->arg[r->pointer[p]].dtype != first->arg[r->pointer[p]].dtype)
+            if (pointer(call, r, p)->dtype != pointer(first, r, p)->dtype)
                 return "the tensors differ in type";
         }
         if (gx_data(call, r->step) != gx_data(first, r->step) ||
@@ -117,8 +132,8 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 
 static bool is_wide(const gx_call *call, const rule *r)
 {
-    for (int p = 0; p < r->n_pointers; p++) {
-        const gx_tensor *tensor = &call->arg[r->pointer[p]];
+    for (int p = 0; p < n_pointers(call, r); p++) {
+        const gx_tensor *tensor = pointer(call, r, p);
 
         if ((uintptr_t)tensor->data % (4 * gx_dtype_bytes(tensor->dtype)) != 0)
             return false;
@@ -147,7 +162,7 @@ static int find_settings(const gx_call *call, const rule *r, gx_update_table *ta
 /* False: the table is full. */
 static bool add_entry(const gx_call *call, const rule *r, gx_update_table *table)
 {
-    const int size = r->n_pointers + 2;
+    const int n_of_call = table->n_pointers, size = n_of_call + 2;
     const int64_t n = gx_count(&call->arg[r->pointer[0]]);
     const int64_t n_chunks = gx_divide_up(n, GX_OPTIMIZER_CHUNK);
     uint64_t *words = table->words + (size_t)(table->n_entries * size);
@@ -159,10 +174,10 @@ static bool add_entry(const gx_call *call, const rule *r, gx_update_table *table
 
     if (group < 0)
         return false;
-    for (int p = 0; p < r->n_pointers; p++)
-        words[p] = (uintptr_t)call->arg[r->pointer[p]].data;
-    words[r->n_pointers] = (uint64_t)n;
-    words[r->n_pointers + 1] =
+    for (int p = 0; p < n_of_call; p++)
+        words[p] = (uintptr_t)pointer(call, r, p)->data;
+    words[n_of_call] = (uint64_t)n;
+    words[n_of_call + 1] =
         (uint64_t)group << GX_UPDATE_GROUP_SHIFT | (uint64_t)table->n_chunks;
     table->wide = table->wide && is_wide(call, r);
     table->n_chunks += n_chunks;
@@ -177,13 +192,15 @@ static bool next_table(const gx_group *group, int *at, gx_update_table *table)
     const rule *r = rule_of(group);
 
     table->rule = r->rule;
-    table->n_pointers = r->n_pointers;
+    table->n_pointers = n_pointers(first, r);
     table->n_entries = 0;
     table->n_settings = 0;
     table->n_chunks = 0;
     table->wide = true;
     table->dtype = first->arg[r->pointer[0]].dtype;
     table->grad_dtype = first->arg[r->pointer[1]].dtype;
+    table->state_dtype = first->arg[r->pointer[r->n_pointers > 2 ? 2 : 0]].dtype;
+    table->has_master = gx_has(first, r->master);
     table->accumulate = (int32_t)first->attr[r->accumulate].i;
     table->step = gx_data(first, r->step);
     table->scale = gx_data(first, r->scale);

@@ -36,19 +36,22 @@ enum {
     GX_UPDATE_WORDS = GX_TABLE_BYTES / sizeof(uint64_t)
 };
 
-/* An entry is its pointers (param, grad, then state), its elements, and a word that holds
- * the chunks of the entries before it and, above them, which settings it has. */
-enum { GX_UPDATE_GROUP_SHIFT = 32, GX_UPDATE_MAX_POINTERS = 4 };
+/* An entry is its pointers (param, grad, state, the master last), its elements, and a
+ * word that holds the chunks of the entries before it and, above them, which settings it
+ * has. */
+enum { GX_UPDATE_GROUP_SHIFT = 32, GX_UPDATE_MAX_POINTERS = 5 };
 
 typedef struct gx_update_table {
     gx_update_rule rule;
     int n_pointers; /* of an entry */
     int n_entries, n_settings;
-    gx_dtype dtype, grad_dtype;
+    gx_dtype dtype, grad_dtype, state_dtype;
+    bool has_master;
     bool wide; /* every pointer allows four elements at once */
     int32_t accumulate;
     int64_t n_chunks;
-    const int32_t *step; /* NULL: each step is an update, and none is told apart */
+    const int32_t *step; /* NULL: each step is an update, and none is told apart; below 0:
+                            there is none */
     const float *scale;  /* NULL: 1 */
     gx_update_settings settings[GX_UPDATE_SETTINGS];
     uint64_t words[GX_UPDATE_WORDS]; /* no entry is empty */

@@ -33,6 +33,7 @@ const char *const gx_sgd_samples[] = {
     UPDATE("sgd: {lr: 0.5}", "[1]"),
     UPDATE("sgd: {lr: 0.5, weight_decay: 0.1}", "[5, 7]"),
     UPDATE("sgd: {lr: 0.5}", "[3, 1025]"),
+    UPDATE("sgd: {lr: 0.5, weight_decay: 0.1}, master: f32", "[3, 1025]"),
     UPDATE_ALL("sgd: {lr: 0.05, weight_decay: 0.1}, clip_norm: 0.1, " GROUPS("0"),
                "[loss]"),
     NULL
@@ -42,23 +43,33 @@ const char *const gx_momentum_samples[] = {
     UPDATE("momentum: {lr: 0.1, momentum: 0.5, dampening: 0.3, weight_decay: 0.1}",
            "[5, 7]"),
     UPDATE("momentum: {lr: 0.1}, accumulate: 2", "[3, 1025]"),
-    UPDATE_ALL("momentum: {lr: 0.02}, " GROUPS("0.2"), "[loss]"), NULL
+    UPDATE("momentum: {lr: 0.1}, moments: f32", "[3, 1025]"),
+    UPDATE_ALL("momentum: {lr: 0.02}, " GROUPS("0.2"), "[loss]"),
+    NULL
 };
 const char *const gx_nesterov_samples[] = {
     UPDATE("nesterov: {lr: 0.1}", "[1]"),
     UPDATE("nesterov: {lr: 0.1, momentum: 0.5, weight_decay: 0.1}", "[5, 7]"),
     UPDATE("nesterov: {lr: 0.1}", "[3, 1025]"),
-    UPDATE_ALL("nesterov: {lr: 0.02}, " GROUPS("0.2"), "[loss]"), NULL
+    UPDATE("nesterov: {lr: 0.1}, master: f32, moments: param", "[3, 1025]"),
+    UPDATE_ALL("nesterov: {lr: 0.02}, " GROUPS("0.2"), "[loss]"),
+    NULL
 };
 const char *const gx_adam_samples[] = {
-    UPDATE("adam: {}", "[1]"), UPDATE("adam: {lr: 0.01, weight_decay: 0.1}", "[5, 7]"),
+    UPDATE("adam: {}", "[1]"),
+    UPDATE("adam: {lr: 0.01, weight_decay: 0.1}", "[5, 7]"),
     UPDATE("adam: {beta1: 0, beta2: 0.9, eps: 1.0e-6}, accumulate: 3", "[3, 1025]"),
-    UPDATE_ALL("adam: {" STEADY "}, " GROUPS("0.2"), "[loss]"), NULL
+    UPDATE("adam: {}, master: f32, accumulate: 2", "[3, 1025]"),
+    UPDATE_ALL("adam: {" STEADY "}, " GROUPS("0.2"), "[loss]"),
+    NULL
 };
 const char *const gx_adamw_samples[] = {
     UPDATE("adamw: {}", "[1]"), UPDATE("adamw: {lr: 0.01, weight_decay: 0.1}", "[5, 7]"),
     UPDATE("adamw: {beta1: 0, beta2: 0.9, eps: 1.0e-6}", "[3, 1025]"),
     UPDATE_ALL("adamw: {" STEADY "}", "[loss]"),
+    UPDATE_ALL("adamw: {" STEADY
+               "}, master: f32, moments: f32, clip_norm: 0.1, " GROUPS("0.2"),
+               "[loss]"),
     /* All that there is at once. */
     UPDATE_ALL(
         "adamw: {" STEADY "}, schedule: {cosine: {steps: 4, warmup: 2}}, clip_norm: 0.5, "
@@ -109,6 +120,24 @@ const char *const gx_grad_norm_samples[] = {
 
 #define RATE(schedule) \
     UPDATE_OUT("sgd: {lr: 0.3}, schedule: " schedule, "[3]", "[loss, gexec.rate]")
+
+#define SCALED(what) UPDATE_ALL("adamw: {" STEADY "}, moments: f32, " what, "[loss]")
+
+const char *const gx_loss_scale_samples[] = {
+    UPDATE("sgd: {lr: 0.5}, loss_scale: 8", "[1]"),
+    UPDATE("momentum: {lr: 0.1}, loss_scale: 8, clip_norm: 0.1", "[5, 7]"),
+    SCALED("loss_scale: {dynamic: {initial: 4, growth_interval: 2, growth: 4}}"),
+    SCALED("master: f32, loss_scale: {dynamic: {initial: 8, growth_interval: 1}}, "
+           "clip_norm: 0.1, accumulate: 2, schedule: {constant: {warmup: 2}}, " GROUPS(
+               "0.2")),
+    GX_SAMPLE(GX_SAMPLE_LABELS("y", "[33]", "257"),
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", "[33, 257]", "{normal: {std: 3}}")
+                  GX_SAMPLE_OPS
+              "  - {op: softmax_cross_entropy, name: loss, logits: x, labels: y}\n"
+              "backward: loss\noptimizer: {adamw: {}, loss_scale: 16}\n"
+              "metrics: {grad_norm: {}, loss_scale: {}, skipped: {}}\noutputs: [loss]\n"),
+    NULL
+};
 
 const char *const gx_schedule_samples[] = {
     RATE("constant"),

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "infer.h"
+#include "loss.h"
 #include "resolve.h"
 #include "samples.h"
 
@@ -24,9 +25,7 @@ static const gx_field loss_fields[] = {
 };
 
 static const gx_field bwd_fields[] = {
-    INPUTS,
-    { "dx", GX_FIELD_OUT, true, NULL, NULL, "like x" },
-    REDUCTION,
+    INPUTS, { "dx", GX_FIELD_OUT, true, NULL, NULL, "like x" }, GX_LOSS_DY, REDUCTION,
     { 0 },
 };
 
@@ -68,7 +67,8 @@ static void bwd_infer(const gx_graph *graph, const gx_node *node, gx_value **val
     const gx_value *x = value[GX_MSE_BWD_X];
 
     (void)graph;
-    if (operands(node, value, list))
+    if (operands(node, value, list) &&
+        gx_expect_loss_dy(list, node, value[GX_MSE_BWD_DY]))
         gx_set_shape(value[GX_MSE_BWD_DX], x->dtype, x->rank, x->dim);
 }
 
@@ -81,15 +81,17 @@ static void derive(gx_builder *builder, int32_t id, const char *op, int x, int t
     const int32_t operand = node->arg[x];
     const char *origin = node->origin;
     const char *out = gx_builder_wanted_name(builder, operand);
-    const gx_field_text fields[] = { { "x", gx_builder_operand(builder, id, x) },
-                                     { "target",
-                                       gx_builder_operand(builder, id, target) },
-                                     { "reduction", gx_written(node, "reduction") },
-                                     { "dx", out } };
+    const gx_field_text fields[] = {
+        { "x", gx_builder_operand(builder, id, x) },
+        { "target", gx_builder_operand(builder, id, target) },
+        { "reduction", gx_written(node, "reduction") },
+        { "dx", out },
+        { "dy", gx_loss_gradient(builder, node->arg[GX_MSE_OUT]) }
+    };
 
     if (!out)
         return;
-    gx_builder_node(builder, op, gx_builder_name(builder, origin, suffix), id, fields, 4);
+    gx_builder_node(builder, op, gx_builder_name(builder, origin, suffix), id, fields, 5);
     gx_builder_contribute(builder, operand, out);
 }
 
@@ -202,10 +204,10 @@ static gx_status each(const gx_call *call, point of)
     const double *target = call->arg[GX_MSE_BWD_TARGET].data;
     double *dx = call->arg[GX_MSE_BWD_DX].data;
     const int64_t n = gx_count(&call->arg[GX_MSE_BWD_X]);
-    const double by = divisor(call);
+    const double by = divisor(call), dy = gx_loss_dy(call, GX_MSE_BWD_DY);
 
     for (int64_t i = 0; i < n; i++)
-        dx[i] = of(x[i], target[i]) / by;
+        dx[i] = dy * (of(x[i], target[i]) / by);
     return GX_OK;
 }
 
@@ -258,20 +260,21 @@ static double bce_flops(const gx_graph *graph, const gx_node *node)
 }
 
 /* f32 inside and a sum of terms of one sign. */
-#define LOSS_TOLERANCE   \
-    {                    \
-        1e-5, 1e-5, 1e-5 \
+#define LOSS_TOLERANCE         \
+    {                          \
+        1e-5, 1e-5, 1e-5, 1e-5 \
     }
-/* Some roundings in f32, and exp's own error; bf16 rounds the result to 8 bits. */
-#define BWD_TOLERANCE    \
-    {                    \
-        1e-6, 1e-6, 5e-3 \
+/* Some roundings in f32, and exp's own error; bf16 rounds the result to 8 bits, f16 to
+ * 11. */
+#define BWD_TOLERANCE          \
+    {                          \
+        1e-6, 1e-6, 5e-3, 7e-4 \
     }
 
-#define LOSS(hook)                                                                       \
-    .fields = loss_fields, .phase = GX_PHASE_FORWARD, .loss = true, .infer = loss_infer, \
-    .reference = hook##_reference, .grad = hook##_grad, .samples = gx_##hook##_samples,  \
-    .tolerance = LOSS_TOLERANCE
+#define LOSS(hook)                                                                     \
+    .fields = loss_fields, .phase = GX_PHASE_FORWARD, .loss = true, .takes_one = true, \
+    .infer = loss_infer, .reference = hook##_reference, .grad = hook##_grad,           \
+    .samples = gx_##hook##_samples, .tolerance = LOSS_TOLERANCE
 #define BWD(hook)                                                          \
     .fields = bwd_fields, .phase = GX_PHASE_BACKWARD, .infer = bwd_infer,  \
     .reference = hook##_bwd_reference, .samples = gx_##hook##_bwd_samples, \
@@ -288,7 +291,7 @@ const gx_op gx_pointwise_loss_ops[] = {
     {
         .name = "mse.bwd",
         .summary = "derivative of mse",
-        .formula = "dx = 2 (x - target) / elements, without the division for a sum",
+        .formula = "dx = dy 2 (x - target) / elements, without the division for a sum",
         .flops = plain_flops,
         BWD(mse),
     },
@@ -302,8 +305,9 @@ const gx_op gx_pointwise_loss_ops[] = {
     {
         .name = "l1.bwd",
         .summary = "derivative of l1",
-        .formula = "dx = sign(x - target) / elements, without the division for a sum; 0 "
-                   "where x is target",
+        .formula =
+            "dx = dy sign(x - target) / elements, without the division for a sum; 0 "
+            "where x is target",
         .flops = plain_flops,
         BWD(l1),
     },
@@ -318,8 +322,9 @@ const gx_op gx_pointwise_loss_ops[] = {
     {
         .name = "bce_with_logits.bwd",
         .summary = "derivative of bce_with_logits",
-        .formula = "dx = (1 / (1 + exp(-x)) - target) / elements, without the division "
-                   "for a sum",
+        .formula =
+            "dx = dy (1 / (1 + exp(-x)) - target) / elements, without the division "
+            "for a sum",
         .flops = bce_flops,
         BWD(bce),
     },

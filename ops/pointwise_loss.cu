@@ -15,7 +15,8 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     const T *x = static_cast<const T *>(g.x);
     const U *target = static_cast<const U *>(g.target);
     T *dx = static_cast<T *>(g.dx);
-    const float scale = (float)(1.0 / (double)g.divisor);
+    const float dy = g.dy != nullptr ? *g.dy : 1.0f;
+    const float scale = __fmul_rn((float)(1.0 / (double)g.divisor), dy);
     const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
     const int64_t in_vectors = g.n / N * N;
@@ -57,10 +58,12 @@ template <typename T, typename U> const void *instance_of(const gx_pointwise_los
 
 static const void *instance(const gx_pointwise_loss *loss)
 {
-    if (loss->dtype == GX_F32)
-        return instance_of<float, float>(loss);
-    return loss->target_dtype == GX_F32 ? instance_of<__nv_bfloat16, float>(loss)
-                                        : instance_of<__nv_bfloat16, __nv_bfloat16>(loss);
+    return gx_with_type(loss->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return loss->target_dtype == GX_F32 ? instance_of<T, float>(loss)
+                                            : instance_of<T, T>(loss);
+    });
 }
 
 } // namespace

@@ -28,7 +28,7 @@ static const char *refuses_types(const gx_call *call)
     const gx_tensor *x = &call->arg[GX_MSE_X], *target = &call->arg[GX_MSE_TARGET];
 
     if (!gx_is_float(x->dtype) || (target->dtype != GX_F32 && target->dtype != x->dtype))
-        return "only f32 and bf16, the target f32 or like x";
+        return "only f32, bf16 and f16, the target f32 or like x";
     return NULL;
 }
 
@@ -44,6 +44,8 @@ const char *gx_pointwise_refuses_pair(const gx_call *loss, const gx_call *bwd)
         !gx_feeds(loss, GX_MSE_TARGET, bwd, GX_MSE_BWD_TARGET) ||
         loss->attr[GX_MSE_REDUCTION].i != bwd->attr[GX_MSE_REDUCTION].i)
         return "the derivative is that of another loss";
+    if (gx_feeds(loss, GX_MSE_OUT, bwd, GX_MSE_BWD_DY))
+        return "the derivative is scaled by the loss";
     return refuses_types(loss);
 }
 
@@ -67,6 +69,7 @@ static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *w
         .target = target->data,
         .out = is_bwd(first) ? NULL : first->arg[GX_MSE_OUT].data,
         .dx = is_bwd(last) ? last->arg[GX_MSE_BWD_DX].data : NULL,
+        .dy = is_bwd(last) ? gx_data(last, GX_MSE_BWD_DY) : NULL,
         .divisor = is_mean ? gx_count(x) : 1,
         .partial = workspace,
         .blocks = blocks,

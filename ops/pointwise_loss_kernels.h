@@ -14,7 +14,7 @@ typedef enum gx_pointwise_kind {
     GX_POINT_BCE
 } gx_pointwise_kind;
 
-/* out and dx: NULL where not wanted. */
+/* out and dx: NULL where not wanted; dy: NULL where it is 1. */
 typedef struct gx_pointwise_loss {
     int64_t n;
     gx_pointwise_kind kind;
@@ -23,6 +23,7 @@ typedef struct gx_pointwise_loss {
     const void *x, *target;
     float *out;
     void *dx;
+    const float *dy;
     int64_t divisor; /* of the sum over elements */
     double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;

@@ -26,6 +26,9 @@ static const own_state own_states[] = {
     { GX_STATE_EPOCH, GX_I32, 1, { 1 } },
     { GX_STATE_LOG, GX_F32, 2, { GX_LOG_ROWS, GX_MAX_LOGGED } },
     { GX_STATE_LR, GX_F32, 1, { 1 } },
+    { GX_STATE_SCALE, GX_F32, 0, { 0 } },
+    { GX_STATE_SKIPPED, GX_I32, 1, { 1 } },
+    { GX_STATE_TRACKER, GX_I32, 1, { 1 } },
     { GX_EVAL_STEP, GX_I32, 1, { 1 } },
     { GX_EVAL_SAMPLE, GX_I32, 1, { 1 } },
     { GX_EVAL_EPOCH, GX_I32, 1, { 1 } },
@@ -48,6 +51,23 @@ int32_t gx_add_state(gx_builder *builder, const char *name, gx_dtype dtype, int 
     return id;
 }
 
+/* False where the model has no such state. */
+static bool first_value(const gx_builder *builder, const char *name, gx_init *init)
+{
+    const gx_training *training = &builder->training;
+
+    *init = (gx_init){ .kind = GX_INIT_ZEROS };
+    if (strcmp(name, GX_STATE_LR) == 0) {
+        *init = (gx_init){ .kind = GX_INIT_CONSTANT, .a = builder->rate };
+        return builder->has_rate;
+    }
+    if (strcmp(name, GX_STATE_SCALE) == 0)
+        *init = (gx_init){ .kind = GX_INIT_CONSTANT, .a = training->first_scale };
+    else if (strcmp(name, GX_STATE_SKIPPED) != 0 && strcmp(name, GX_STATE_TRACKER) != 0)
+        return true;
+    return training->scale != NULL;
+}
+
 void gx_ensure_state(gx_builder *builder, const char *name)
 {
     gx_graph *graph = builder->graph;
@@ -56,13 +76,11 @@ void gx_ensure_state(gx_builder *builder, const char *name)
         return;
     for (size_t i = 0; i < sizeof own_states / sizeof own_states[0]; i++) {
         const own_state *state = &own_states[i];
-        const bool is_rate = strcmp(name, GX_STATE_LR) == 0;
+        gx_init init;
 
-        if (strcmp(name, state->name) != 0 || (is_rate && !builder->has_rate))
+        if (strcmp(name, state->name) != 0 || !first_value(builder, name, &init))
             continue;
-        gx_add_state(builder, state->name, state->dtype, state->rank, state->dim,
-                     is_rate ? (gx_init){ .kind = GX_INIT_CONSTANT, .a = builder->rate }
-                             : (gx_init){ .kind = GX_INIT_ZEROS });
+        gx_add_state(builder, state->name, state->dtype, state->rank, state->dim, init);
     }
 }
 
@@ -185,35 +203,58 @@ static const char *metric_op(const gx_section *metric)
     return metric->op_name ? metric->op_name : metric->name;
 }
 
-/* The one metric that is made where the gradients are, before the updates: training.c. */
-static const char norm_op[] = "grad_norm";
+static const char *const of_training[] = { GX_METRIC_NORM, GX_METRIC_SCALE,
+                                           GX_METRIC_SKIPPED };
+enum { N_OF_TRAINING = sizeof of_training / sizeof of_training[0] };
 
-static bool is_norm(const gx_section *metric)
+static bool is_of_training(const gx_section *metric)
 {
-    return strcmp(metric_op(metric), norm_op) == 0;
+    for (int i = 0; i < N_OF_TRAINING; i++) {
+        if (strcmp(metric_op(metric), of_training[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
-const gx_section *gx_norm_metric(const gx_graph *graph)
+const gx_section *gx_training_metric(const gx_graph *graph, const char *op)
 {
     for (size_t i = 0; i < graph->n_metrics; i++) {
-        if (is_norm(&graph->metrics[i]))
+        if (strcmp(metric_op(&graph->metrics[i]), op) == 0)
             return &graph->metrics[i];
     }
     return NULL;
 }
 
-static void check_norm(gx_builder *builder, const gx_section *metric)
+bool gx_is_training_metric(const gx_graph *graph, const char *name)
 {
-    const gx_section *first = gx_norm_metric(builder->graph);
+    for (size_t i = 0; i < graph->n_metrics; i++) {
+        if (strcmp(graph->metrics[i].name, name) == 0)
+            return is_of_training(&graph->metrics[i]);
+    }
+    return false;
+}
+
+static void check_of_training(gx_builder *builder, const gx_section *metric)
+{
+    const char *op = metric_op(metric);
+    const gx_section *first = gx_training_metric(builder->graph, op);
+    const bool is_norm = strcmp(op, GX_METRIC_NORM) == 0;
 
     if (first != metric)
         gx_report(builder->list, metric->pos,
-                  "metric \"%s\" is the norm of all gradients, as \"%s\" is (line %d)",
-                  metric->name, first->name, (int)first->pos.line);
+                  "metric \"%s\" is %s, as \"%s\" is (line %d)", metric->name,
+                  is_norm ? "the norm of all gradients" : op, first->name,
+                  (int)first->pos.line);
+    if (!is_norm && !builder->training.scale)
+        gx_report(builder->list, metric->pos,
+                  "metric \"%s\" is of a loss_scale, which the optimizer section lacks",
+                  metric->name);
     for (int f = 0; f < metric->n_fields; f++) {
         if (strcmp(metric->fields[f].key, "op") != 0)
             gx_report(builder->list, metric->fields[f].key_pos,
-                      "%s takes no fields: it is that of all gradients", norm_op);
+                      is_norm ? "%s takes no fields: it is that of all gradients"
+                              : "%s takes no fields: it is that of the step",
+                      op);
     }
 }
 
@@ -229,7 +270,8 @@ static bool is_metric(gx_builder *builder, const gx_section *metric)
     if (op && !op->internal)
         return true;
     /* Named as a suggestion: what ends in a scalar. */
-    names[n++] = norm_op;
+    for (int i = 0; i < N_OF_TRAINING; i++)
+        names[n++] = of_training[i];
     for (size_t i = 0; n < 64 && (op = gx_op_at(i)); i++) {
         if (!op->internal && op->phase == GX_PHASE_FORWARD && (op->loss || !op->grad))
             names[n++] = op->name;
@@ -257,8 +299,8 @@ void gx_add_metrics(gx_builder *builder)
         gx_field_value fields[GX_MAX_ARGS + GX_MAX_ATTRS];
         int n = 0;
 
-        if (is_norm(metric)) {
-            check_norm(builder, metric);
+        if (is_of_training(metric)) {
+            check_of_training(builder, metric);
             continue;
         }
         if (!is_metric(builder, metric))

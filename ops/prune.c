@@ -53,12 +53,11 @@ static bool ends_in_grad(const char *name)
     return dot && strcmp(dot, ".grad") == 0;
 }
 
-/* What gexec adds to a training step: its rates, the norm of the gradients. */
+/* What gexec adds to a training step: its rates, the norm of the gradients, their scale.
+ */
 static bool is_of_training(const gx_graph *graph, const char *name)
 {
-    const gx_section *norm = gx_norm_metric(graph);
-
-    return strncmp(name, "gexec.", 6) == 0 || (norm && strcmp(norm->name, name) == 0);
+    return strncmp(name, "gexec.", 6) == 0 || gx_is_training_metric(graph, name);
 }
 
 static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool derived)

@@ -8,7 +8,8 @@
 #include "samples.h"
 
 static const char *const out_dtypes[] = { "f32", NULL };
-static const char *const dx_dtypes[] = { "f32", "bf16", NULL };
+static const char *const dx_dtypes[] = { "f32", "bf16", "f16", NULL };
+static const gx_dtype dtypes[] = { GX_F32, GX_BF16, GX_F16 }; /* as dx_dtypes */
 
 #define AXIS_FIELD                                                         \
     {                                                                      \
@@ -135,7 +136,7 @@ static void total_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value
     if (dy && !gx_expect_like(list, node, "dy", dy, out_rank, dim))
         return;
     gx_set_shape(value[GX_REDUCE_BWD_DX],
-                 dtype->present ? (dtype->i ? GX_BF16 : GX_F32)
+                 dtype->present ? dtypes[dtype->i]
                  : dy           ? dy->dtype
                                 : GX_F32,
                  rank, shape->list);
@@ -205,7 +206,7 @@ static void shaped_infer(const gx_graph *graph, const gx_node *node, gx_value **
 
 static const char *dtype_text(gx_dtype dtype)
 {
-    return dtype == GX_BF16 ? "bf16" : "f32";
+    return gx_dtype_name(dtype);
 }
 
 /* sum and mean: dy goes to every element. */
@@ -312,15 +313,15 @@ static double no_flops(const gx_graph *graph, const gx_node *node)
 }
 
 /* f32 partial sums of some thousand terms in a fixed order, terms of either sign; bf16:
- * the result is rounded to 8 bits. */
-#define SUMMED           \
-    {                    \
-        1e-5, 1e-5, 5e-3 \
+ * the result is rounded to 8 bits, f16: to 11. */
+#define SUMMED                 \
+    {                          \
+        1e-5, 1e-5, 5e-3, 7e-4 \
     }
 /* One rounding, or two. */
-#define ROUNDED          \
-    {                    \
-        1e-6, 1e-6, 5e-3 \
+#define ROUNDED                \
+    {                          \
+        1e-6, 1e-6, 5e-3, 7e-4 \
     }
 
 const gx_op gx_reduce_ops[] = {

@@ -46,6 +46,8 @@ static __device__ __forceinline__ void leave(const gx_reduce &g, int64_t i, floa
         total /= g.divisor;
     if (g.to == GX_BF16)
         gx_store(static_cast<__nv_bfloat16 *>(g.out) + i, total);
+    else if (g.to == GX_F16)
+        gx_store(static_cast<__half *>(g.out) + i, total);
     else
         static_cast<float *>(g.out)[i] = total;
 }
@@ -208,10 +210,11 @@ template <int KIND, typename T, int N> const void *reduce_of(const gx_reduce *g)
 
 template <int KIND> const void *reduce_instance_of(const gx_reduce *g)
 {
-    if (g->from == GX_BF16)
-        return g->wide ? reduce_of<KIND, __nv_bfloat16, 8>(g)
-                       : reduce_of<KIND, __nv_bfloat16, 1>(g);
-    return g->wide ? reduce_of<KIND, float, 4>(g) : reduce_of<KIND, float, 1>(g);
+    return gx_with_type(g->from, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->wide ? reduce_of<KIND, T, gx_widest<T>>(g) : reduce_of<KIND, T, 1>(g);
+    });
 }
 
 static const void *reduce_instance(const gx_reduce *g)
@@ -228,7 +231,7 @@ static const void *reduce_instance(const gx_reduce *g)
 
 static int vector_of(const gx_reduce *g)
 {
-    return !g->wide ? 1 : g->from == GX_BF16 ? 8 : 4;
+    return g->wide ? gx_widest_of(g->from) : 1;
 }
 
 static size_t shared_bytes(const gx_reduce *g)
@@ -239,11 +242,12 @@ static size_t shared_bytes(const gx_reduce *g)
 
 static const void *max_bwd_instance(const gx_max_bwd *g)
 {
-    if (g->dtype == GX_BF16)
-        return g->span.wide ? (const void *)max_bwd_kernel<__nv_bfloat16, 4>
-                            : (const void *)max_bwd_kernel<__nv_bfloat16, 1>;
-    return g->span.wide ? (const void *)max_bwd_kernel<float, 4>
-                        : (const void *)max_bwd_kernel<float, 1>;
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->span.wide ? (const void *)max_bwd_kernel<T, 4>
+                            : (const void *)max_bwd_kernel<T, 1>;
+    });
 }
 
 } // namespace

@@ -180,7 +180,7 @@ static const char *refuses_reduce(const gx_group *group, const gx_ctx *ctx)
     return gx_is_float(call->arg[GX_REDUCE_X].dtype) &&
                    gx_is_float(call->arg[GX_REDUCE_OUT].dtype)
                ? NULL
-               : "only f32 and bf16";
+               : "only f32, bf16 and f16";
 }
 
 static plan plan_reduce(const gx_group *group, void *workspace, int n_sm)
@@ -234,7 +234,7 @@ static const char *refuses_spread(const gx_group *group, const gx_ctx *ctx)
     return gx_is_float(call->arg[1].dtype) &&
                    (!gx_has(call, 0) || gx_is_float(call->arg[0].dtype))
                ? NULL
-               : "only f32 and bf16";
+               : "only f32, bf16 and f16";
 }
 
 /* Operand 0 of all three is what is repeated, operand 1 the result. */
@@ -294,7 +294,7 @@ static const char *refuses_max_bwd(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
     return gx_is_float(group->call[0].arg[GX_MAX_BWD_X].dtype) ? NULL
-                                                               : "only f32 and bf16";
+                                                               : "only f32, bf16 and f16";
 }
 
 /* The counts stand at the start of the workspace, the parts of counts behind them. */

@@ -117,6 +117,37 @@ static void bind_logged(gx_graph *graph)
         graph->logged[i] = gx_graph_value_id(graph, graph->logged_tensor[i]);
 }
 
+/* State that starts as a parameter does, as the reader could not know it. */
+static void check_param_inits(gx_builder *builder)
+{
+    const gx_graph *graph = builder->graph;
+
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const gx_value *value = &graph->values[i];
+        const gx_init *init = &value->init;
+
+        if (!value->has_init || init->kind != GX_INIT_PARAM)
+            continue;
+        const int32_t id = gx_graph_value_id(graph, init->path);
+        const gx_value *param = id >= 0 ? &graph->values[id] : NULL;
+        char is[120], should[120];
+
+        if (value->kind != GX_VALUE_STATE)
+            gx_report(builder->list, init->pos,
+                      "initialiser \"param\" is for state: \"%s\" is none", value->name);
+        else if (!param || param->kind != GX_VALUE_PARAM)
+            gx_report(builder->list, init->pos, "there is no parameter \"%s\"",
+                      init->path);
+        else if (param->rank != value->rank ||
+                 memcmp(param->dim, value->dim,
+                        (size_t)param->rank * sizeof param->dim[0]) != 0)
+            gx_report(builder->list, init->pos, "\"%s\" has shape %s, \"%s\" has %s",
+                      param->name, gx_shape_text(param->rank, param->dim, is, sizeof is),
+                      value->name,
+                      gx_shape_text(value->rank, value->dim, should, sizeof should));
+    }
+}
+
 void gx_resolve(gx_graph *graph, gx_diagnostics *list)
 {
     const size_t n_written = graph->n_nodes;
@@ -127,6 +158,7 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list)
     gx_builder_init(&builder, graph, list);
     for (size_t i = 0; i < graph->n_values; i++)
         graph->values[i].producer = -1;
+    check_param_inits(&builder);
     if (adds && graph->optimizer.op_name)
         gx_check_optimizer(&builder);
     if (adds && graph->data.n_columns > 0) {

@@ -19,6 +19,14 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list);
 #define GX_RATE "gexec.rate"
 #define GX_GRADIENT_NORM "gexec.grad_norm"
 #define GX_CLIP "gexec.clip"
+/* The scale of the loss, a scalar; updates that were skipped; those made since the scale
+ * changed; norm of the scaled gradients, and the number of the update, -1: none. */
+#define GX_STATE_SCALE "gexec.scale"
+#define GX_STATE_SKIPPED "gexec.skipped"
+#define GX_STATE_TRACKER "gexec.growth_tracker"
+#define GX_SCALED_NORM "gexec.scaled_norm"
+#define GX_UNSCALE "gexec.unscale"
+#define GX_UPDATE "gexec.update"
 #define GX_STATE_SAMPLE "gexec.sample" /* i32 [1], next sample of the epoch */
 #define GX_STATE_EPOCH "gexec.epoch"   /* i32 [1] */
 #define GX_STATE_LOG "gexec.log"       /* f32 [GX_LOG_ROWS, GX_MAX_LOGGED] */

@@ -75,6 +75,7 @@ extern const char *const gx_adam_samples[];
 extern const char *const gx_adamw_samples[];
 extern const char *const gx_accumulate_samples[];
 extern const char *const gx_grad_norm_samples[];
+extern const char *const gx_loss_scale_samples[];
 extern const char *const gx_schedule_samples[];
 extern const char *const gx_gather_samples[];
 extern const char *const gx_step_samples[];

@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(THREADS)
     schedule_kernel(const __grid_constant__ gx_schedule_table table)
 {
     gx_begin_kernel();
-    const float factor = factor_at(table, *table.step / table.accumulate);
+    const int32_t skipped = table.skipped != nullptr ? *table.skipped : 0;
+    const float factor = factor_at(table, *table.step / table.accumulate - skipped);
 
     for (int i = threadIdx.x; i < table.n_entries; i += THREADS)
         *table.entry[i].out = *table.entry[i].lr * factor;

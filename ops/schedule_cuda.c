@@ -8,7 +8,8 @@ static bool same_schedule(const gx_call *a, const gx_call *b)
             a->attr[i].r > b->attr[i].r)
             return false;
     }
-    return gx_feeds(a, GX_SCHEDULE_STEP, b, GX_SCHEDULE_STEP);
+    return gx_feeds(a, GX_SCHEDULE_STEP, b, GX_SCHEDULE_STEP) &&
+           gx_data(a, GX_SCHEDULE_SKIPPED) == gx_data(b, GX_SCHEDULE_SKIPPED);
 }
 
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
@@ -44,6 +45,7 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
         .end = (float)first->attr[GX_SCHEDULE_END].r,
         .factor = (float)first->attr[GX_SCHEDULE_FACTOR].r,
         .step = first->arg[GX_SCHEDULE_STEP].data,
+        .skipped = gx_data(first, GX_SCHEDULE_SKIPPED),
     };
 
     (void)prepared;

@@ -23,6 +23,7 @@ typedef struct gx_schedule_table {
     int32_t warmup, steps, every, accumulate;
     float end, factor;
     const int32_t *step;
+    const int32_t *skipped; /* NULL: none */
     gx_schedule_entry entry[GX_SCHEDULE_ENTRIES];
 } gx_schedule_table;
 

@@ -213,7 +213,8 @@ static bool check_beside(gx_builder *builder, const gx_field_value *field)
     else if (strcmp(field->key, "clip_norm") == 0)
         check_clip(builder, field);
     else
-        return strncmp(field->key, "schedule.", 9) == 0 ||
+        return gx_check_mixed(builder, field) ||
+               strncmp(field->key, "schedule.", 9) == 0 ||
                strncmp(field->key, "groups.", 7) == 0;
     return true;
 }

@@ -135,6 +135,14 @@ const char *const gx_concat_samples[] = {
 
 #define CAST(shape, to) ONE(shape, "cast", ", dtype: " to)
 #define CAST_LABELS(shape, to) LABELS(shape, "cast", ", dtype: " to)
+#define CAST_TRAINED(to)                                                              \
+    GX_SAMPLE("  t: {shape: [5, 6], dtype: " to ", init: normal}\n", GX_SAMPLE_PARAMS \
+              "  x: {shape: [5, 6], dtype: f32, init: normal}\n" GX_SAMPLE_OPS        \
+              "  - {op: cast, name: h, x: x, dtype: " to "}\n"                        \
+              "  - {op: relu, name: y, x: h}\n"                                       \
+              "  - {op: mse, name: loss, x: y, target: t}\n"                          \
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\n"                         \
+              "outputs: [loss]\n")
 
 const char *const gx_cast_samples[] = {
     CAST("[]", "f32"),
@@ -142,18 +150,16 @@ const char *const gx_cast_samples[] = {
     CAST("[1025]", "f32"),
     CAST("[1025]", "bf16"),
     CAST("[0, 3]", "bf16"),
+    CAST("[3, 5]", "f16"),
+    CAST("[1025]", "f16"),
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[1027]", "{normal: {std: 100}}"),
               GX_SAMPLE_OPS "  - {op: cast, name: y, x: x, dtype: i32}\noutputs: [y]\n"),
     CAST_LABELS("[7]", "i32"),
     CAST_LABELS("[259]", "f32"),
     CAST_LABELS("[260]", "bf16"),
-    GX_SAMPLE("  t: {shape: [5, 6], dtype: bf16, init: normal}\n", GX_SAMPLE_PARAMS
-              "  x: {shape: [5, 6], dtype: f32, init: normal}\n" GX_SAMPLE_OPS
-              "  - {op: cast, name: h, x: x, dtype: bf16}\n"
-              "  - {op: relu, name: y, x: h}\n"
-              "  - {op: mse, name: loss, x: y, target: t}\n"
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\n"
-              "outputs: [loss]\n"),
+    CAST_LABELS("[261]", "f16"),
+    CAST_TRAINED("bf16"),
+    CAST_TRAINED("f16"),
     NULL
 };
 

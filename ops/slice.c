@@ -349,7 +349,7 @@ const gx_op gx_slice_ops[] = {
         .grad = slice_grad,
         .bytes = slice_bytes,
         .samples = gx_slice_samples,
-        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED },
+        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED, GX_MOVED },
     },
     {
         .name = "slice.bwd",
@@ -361,7 +361,7 @@ const gx_op gx_slice_ops[] = {
         .infer = slice_bwd_infer,
         .reference = slice_bwd_reference,
         .samples = gx_slice_bwd_samples,
-        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED },
+        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED, GX_MOVED },
     },
     {
         .name = "concat",
@@ -374,7 +374,7 @@ const gx_op gx_slice_ops[] = {
         .reference = concat_reference,
         .grad = concat_grad,
         .samples = gx_concat_samples,
-        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED },
+        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED, GX_MOVED },
     },
     { 0 },
 };

@@ -191,11 +191,12 @@ template <typename T, int N, bool BACKWARD> const void *instance_of(const gx_sof
 
 static const void *instance(const gx_softmax *g)
 {
-    if (g->dtype == GX_BF16)
-        return g->dy != nullptr ? instance_of<__nv_bfloat16, 8, true>(g)
-                                : instance_of<__nv_bfloat16, 8, false>(g);
-    return g->dy != nullptr ? instance_of<float, 4, true>(g)
-                            : instance_of<float, 4, false>(g);
+    return gx_with_type(g->dtype, [&](auto of) {
+        using T = typename decltype(of)::type;
+
+        return g->dy != nullptr ? instance_of<T, gx_widest<T>, true>(g)
+                                : instance_of<T, gx_widest<T>, false>(g);
+    });
 }
 
 } // namespace

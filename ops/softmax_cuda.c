@@ -13,7 +13,7 @@ static bool is_backward(const gx_call *call)
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
-    return gx_is_float(group->call[0].arg[0].dtype) ? NULL : "only f32 and bf16";
+    return gx_is_float(group->call[0].arg[0].dtype) ? NULL : "only f32, bf16 and f16";
 }
 
 static gx_softmax describe(const gx_group *group)

@@ -176,7 +176,7 @@ const gx_op gx_step_ops[] = {
         .reference = gather_reference,
         .bytes = gather_bytes,
         .samples = gx_gather_samples,
-        .tolerance = { 0, 0, 0 }, /* values are copied */
+        .tolerance = { 0, 0, 0, 0 }, /* values are copied */
     },
     {
         .name = "step.end",
@@ -189,7 +189,7 @@ const gx_op gx_step_ops[] = {
         .reference = step_reference,
         .bytes = step_bytes,
         .samples = gx_step_samples,
-        .tolerance = { 0, 0, 0 }, /* values are copied, integers counted */
+        .tolerance = { 0, 0, 0, 0 }, /* values are copied, integers counted */
     },
     { 0 },
 };

@@ -14,6 +14,7 @@ typedef struct updates {
     update *list;
     size_t n;
     const char *norm, *factor; /* tensors; NULL: not made */
+    const char *update;        /* stands for the step of an update; NULL: the step does */
     size_t n_before;           /* diagnostics so far */
 } updates;
 
@@ -69,15 +70,14 @@ static bool has_failed(const gx_builder *builder, const updates *all)
 
 /* "PARAM.FIELD", which nothing is called: gx_check_moment_names. */
 static const char *param_state(gx_builder *builder, int32_t param, const char *field,
-                               gx_dtype dtype)
+                               gx_dtype dtype, gx_init init)
 {
     gx_graph *graph = builder->graph;
     const gx_value of = graph->values[param];
     const char *name = gx_arena_format(graph->arena, "%s.%s", of.name, field);
 
     if (name)
-        gx_add_state(builder, name, dtype, of.rank, of.dim,
-                     (gx_init){ .kind = GX_INIT_ZEROS });
+        gx_add_state(builder, name, dtype, of.rank, of.dim, init);
     return name;
 }
 
@@ -87,6 +87,22 @@ static void check_state_name(gx_builder *builder, const gx_value *value,
     gx_report_taken_name(
         builder, gx_arena_format(builder->graph->arena, "%s.%s", value->name, field),
         "state that the optimizer keeps", value->name);
+}
+
+static const gx_init zeros = { .kind = GX_INIT_ZEROS };
+
+/* A parameter that is f32 is its own master. */
+static bool has_master(const gx_builder *builder, const gx_value *param)
+{
+    return builder->training.master == GX_KEPT_F32 && param->dtype != GX_F32;
+}
+
+static bool is_kept(const gx_builder *builder, const gx_field *field,
+                    const gx_value *param)
+{
+    if (field->kind != GX_FIELD_INOUT || strcmp(field->name, "param") == 0)
+        return false;
+    return strcmp(field->name, "master") != 0 || has_master(builder, param);
 }
 
 void gx_check_moment_names(gx_builder *builder)
@@ -100,7 +116,7 @@ void gx_check_moment_names(gx_builder *builder)
         if (value->kind != GX_VALUE_PARAM || value->frozen)
             continue;
         for (const gx_field *field = op->fields; field->name; field++) {
-            if (field->kind == GX_FIELD_INOUT && strcmp(field->name, "param") != 0)
+            if (is_kept(builder, field, value))
                 check_state_name(builder, value, field->name);
         }
         if (builder->training.accumulate > 1)
@@ -130,10 +146,10 @@ static const char *add_schedule(gx_builder *builder, const char *rate, size_t nu
 
     for (int f = 0; f < training->n_schedule && n < GX_MAX_ATTRS; f++)
         fields[n++] = training->schedule[f];
-    if (training->accumulate_field) {
-        fields[n] = *training->accumulate_field;
-        fields[n++].key = "accumulate";
-    }
+    if (training->accumulate_field)
+        fields[n++] = *training->accumulate_field;
+    if (training->scale)
+        fields[n++] = (gx_field_value){ "skipped", GX_STATE_SKIPPED, pos, pos };
     if (name)
         gx_builder_append(builder, "schedule", name, -1, fields, n, pos);
     return name;
@@ -173,7 +189,7 @@ static void add_sums(gx_builder *builder, updates *all)
 
     for (size_t i = 0; i < all->n && !has_failed(builder, all); i++) {
         const char *param = builder->graph->values[all->list[i].param].name;
-        const char *sum = param_state(builder, all->list[i].param, "sum", GX_F32);
+        const char *sum = param_state(builder, all->list[i].param, "sum", GX_F32, zeros);
         const gx_pos pos = training->accumulate_field->pos;
         const gx_field_value fields[] = {
             { "grad", all->list[i].gradient, pos, pos },
@@ -191,18 +207,20 @@ static void add_sums(gx_builder *builder, updates *all)
     }
 }
 
-/* A chain of norms; the last is that of all gradients, and has the factor that clips. */
+/* A chain of norms; the last is that of all gradients, and has the factor that clips,
+ * unless they are scaled. */
 static void add_norm(gx_builder *builder, updates *all)
 {
-    const gx_field_value *clip = builder->training.clip;
-    const gx_section *metric = gx_norm_metric(builder->graph);
-    const gx_pos pos = clip ? clip->pos : metric->pos;
+    const gx_field_value *scale = builder->training.scale;
+    const gx_field_value *clip = scale ? NULL : builder->training.clip;
+    const gx_section *metric = gx_training_metric(builder->graph, GX_METRIC_NORM);
+    const gx_pos pos = scale ? scale->pos : clip ? clip->pos : metric->pos;
+    const char *name = scale ? GX_SCALED_NORM : metric ? metric->name : GX_GRADIENT_NORM;
 
     for (size_t i = 0; i < all->n && !has_failed(builder, all); i++) {
         const char *param = builder->graph->values[all->list[i].param].name;
         const bool last = i + 1 == all->n;
-        const char *out = last ? (metric ? metric->name : GX_GRADIENT_NORM)
-                               : gx_builder_name(builder, param, "norm");
+        const char *out = last ? name : gx_builder_name(builder, param, "norm");
         gx_field_value fields[6] = { { "grad", all->list[i].gradient, pos, pos },
                                      { "out", out, pos, pos } };
         int n = 2;
@@ -219,6 +237,59 @@ static void add_norm(gx_builder *builder, updates *all)
         gx_builder_append(builder, "grad_norm", out, -1, fields, n, pos);
         all->norm = out;
     }
+}
+
+/* The scale is taken from the norm, then the gradients are clipped: in one factor. */
+static void add_loss_scale(gx_builder *builder, updates *all)
+{
+    const gx_training *training = &builder->training;
+    const gx_graph *graph = builder->graph;
+    const gx_section *norm = gx_training_metric(graph, GX_METRIC_NORM);
+    const gx_section *scale = gx_training_metric(graph, GX_METRIC_SCALE);
+    const gx_section *skipped = gx_training_metric(graph, GX_METRIC_SKIPPED);
+    const gx_pos pos = training->scale->pos;
+    const gx_field_text made[] = {
+        { "norm", all->norm },
+        { "step", GX_STATE_STEP },
+        { "scale", GX_STATE_SCALE },
+        { "skipped", GX_STATE_SKIPPED },
+        { "tracker", training->dynamic ? GX_STATE_TRACKER : NULL },
+        { "factor", GX_UNSCALE },
+        { "update", GX_UPDATE },
+        { "out", norm ? norm->name : GX_GRADIENT_NORM },
+        { "used", scale ? scale->name : NULL },
+        { "count", skipped ? skipped->name : NULL },
+        { "max_norm", training->clip ? training->clip->text : NULL },
+    };
+    gx_field_value fields[GX_MAX_ARGS + GX_MAX_ATTRS];
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        if (made[i].text)
+            fields[n++] = (gx_field_value){ made[i].key, made[i].text, pos, pos };
+    }
+    for (int i = 0; i < training->n_scaling; i++)
+        fields[n++] = training->scaling[i];
+    if (training->accumulate_field)
+        fields[n++] = *training->accumulate_field;
+    gx_builder_append(builder, "loss_scale", GX_UNSCALE, -1, fields, n, pos);
+    all->factor = GX_UNSCALE;
+    all->update = GX_UPDATE;
+}
+
+/* A backward pass that is written by hand has the scale in it, or the updates would take
+ * from the gradients what was never in them. */
+static bool check_scaled(gx_builder *builder)
+{
+    const gx_graph *graph = builder->graph;
+
+    if (graph->backward || gx_graph_value_id(graph, GX_STATE_SCALE) >= 0)
+        return true;
+    gx_report(builder->list, builder->training.scale->key_pos,
+              "loss_scale: no op reads \"" GX_STATE_SCALE
+              "\"; a backward pass that is written by hand takes it as the \"dy\" of the "
+              "loss's derivative");
+    return false;
 }
 
 /* --- updates --- */
@@ -239,8 +310,16 @@ static const char *operand(gx_builder *builder, const updates *all, const update
     if (strcmp(field->name, "scale") == 0)
         return all->factor;
     if (strcmp(field->name, "step") == 0)
-        return field->required || training->accumulate > 1 ? GX_STATE_STEP : NULL;
-    return param_state(builder, made->param, field->name, param->dtype);
+        return all->update                                   ? all->update
+               : field->required || training->accumulate > 1 ? GX_STATE_STEP
+                                                             : NULL;
+    if (strcmp(field->name, "master") == 0)
+        return has_master(builder, param)
+                   ? param_state(builder, made->param, field->name, GX_F32,
+                                 (gx_init){ .kind = GX_INIT_PARAM, .path = param->name })
+                   : NULL;
+    return param_state(builder, made->param, field->name,
+                       gx_moment_type(builder, param->dtype), zeros);
 }
 
 static void add_update(gx_builder *builder, const updates *all, const update *made)
@@ -259,7 +338,7 @@ static void add_update(gx_builder *builder, const updates *all, const update *ma
     }
     for (int f = 0; f < made->group->n_fields; f++)
         fields[n++] = made->group->fields[f];
-    if (training->accumulate_field)
+    if (training->accumulate_field && !all->update)
         fields[n++] = *training->accumulate_field;
     gx_builder_append(builder, training->op->name,
                       gx_builder_name(builder, builder->graph->values[made->param].name,
@@ -277,7 +356,7 @@ static void add_updates(gx_builder *builder, updates *all)
 
 static void report_no_gradients(gx_builder *builder)
 {
-    const gx_section *metric = gx_norm_metric(builder->graph);
+    const gx_section *metric = gx_training_metric(builder->graph, GX_METRIC_NORM);
 
     if (builder->graph->optimizer.op_name)
         gx_report(
@@ -294,10 +373,11 @@ static void report_no_gradients(gx_builder *builder)
 void gx_add_training(gx_builder *builder)
 {
     const gx_training *training = &builder->training;
-    const bool has_norm = gx_norm_metric(builder->graph) || training->clip;
+    const gx_section *metric = gx_training_metric(builder->graph, GX_METRIC_NORM);
+    const bool has_norm = metric || training->clip || training->scale;
     updates all = { .list = NULL };
 
-    if (!training->op && !has_norm)
+    if ((!training->op && !has_norm) || (training->scale && !check_scaled(builder)))
         return;
     builder->phase = training->op ? GX_PHASE_OPTIMIZER : GX_PHASE_BACKWARD;
     find_updates(builder, &all);
@@ -307,8 +387,10 @@ void gx_add_training(gx_builder *builder)
         add_sums(builder, &all);
     if (has_norm)
         add_norm(builder, &all);
+    if (training->scale && all.norm && !has_failed(builder, &all))
+        add_loss_scale(builder, &all);
     if (training->op)
         add_updates(builder, &all);
-    if (all.n == 0 && (!builder->graph->backward || gx_norm_metric(builder->graph)))
+    if (all.n == 0 && (!builder->graph->backward || metric))
         report_no_gradients(builder);
 }

@@ -284,7 +284,7 @@ const gx_op gx_transpose_ops[] = {
         .reference = transpose_reference,
         .grad = transpose_grad,
         .samples = gx_transpose_samples,
-        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED },
+        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED, GX_MOVED },
     },
     {
         .name = "reshape",
@@ -301,7 +301,7 @@ const gx_op gx_transpose_ops[] = {
         .grad = reshape_grad,
         .bytes = no_bytes,
         .samples = gx_reshape_samples,
-        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED },
+        .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED, GX_MOVED },
     },
     { 0 },
 };

@@ -112,7 +112,7 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
         gx_call calls[3];
         bool elided[3 * GX_MAX_ARGS];
         const gx_ctx ctx = { .cc = 90 };
-        const gx_group group = { cases[i].n, calls, elided };
+        const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
 
         gx_match_calls(model.graph, 0, cases[i].n, calls);
         gx_match_elided(model.graph, 0, cases[i].n, elided);
@@ -170,15 +170,15 @@ static void every_sample_runs_with_every_alternative(void **state)
     static const char *const rows[] = { "gemm", "gemm.bwd", "epilogue", "epilogue.bwd" };
     static const char *const forced[] = { NULL,    "lt",       "tile",
                                           "fused", "lt_fused", "kernel" };
-    static const char *const precisions[] = { "f32", "bf16" };
+    static const char *const precisions[] = { "f32", "bf16", "f16" };
     int n_forced = 0;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(precisions); i++) {
-        const gx_op *op = gx_op_find(rows[i / 2]);
+        const gx_op *op = gx_op_find(rows[i / ARRAY_SIZE(precisions)]);
 
         for (const char *const *text = op->samples; *text; text++) {
-            char *made = test_walk_text(*text, precisions[i % 2]);
+            char *made = test_walk_text(*text, precisions[i % ARRAY_SIZE(precisions)]);
             gx_graph *graph;
             gx_error err;
 
@@ -194,7 +194,7 @@ static void every_sample_runs_with_every_alternative(void **state)
             free(made);
         }
     }
-    assert_true(n_forced > 200);
+    assert_true(n_forced > 300);
     assert_int_equal(fake_live(), 0);
 }
 

@@ -22,6 +22,7 @@ static struct {
     gx_state *state;
     void *seen[64]; /* addresses that the op was given */
     size_t n_seen;
+    int n_launches, n_steady; /* in all, and with operands that are told to be steady */
     bool armed;
 } evil;
 
@@ -30,6 +31,8 @@ static gx_status evil_launch(const gx_group *group, const gx_prepared *prepared,
 {
     gx_ctx used = *ctx;
 
+    evil.n_launches++;
+    evil.n_steady += group->steady != NULL;
     if (evil.armed && evil.deed)
         evil.deed(ctx);
     if (evil.armed && evil.escapes)
@@ -328,6 +331,30 @@ static void each_step_is_given_the_same_addresses(void **state)
     path_close(&program);
 }
 
+/* The steps behind the first read what its optimizer wrote. */
+static void only_the_first_step_of_a_launch_may_load_ahead(void **state)
+{
+    path_program program;
+    const gx_exec_options three = { .steps_per_launch = 3 };
+    gx_error err;
+
+    (void)state;
+    path_open(&program, 1);
+    assert_ok(gx_exec_create(program.plan, program.state, &three, &program.exec, &err),
+              &err);
+    path_write_inputs(&program);
+    (void)make_evil(&program, NULL);
+    assert_ok(gx_exec_capture(program.exec, &err), &err);
+    assert_int_equal(evil.n_launches, 3);
+    assert_int_equal(evil.n_steady, 1);
+    assert_ok(gx_exec_run(program.exec, GX_MODE_EAGER, 2, &err), &err);
+    assert_int_equal(evil.n_launches, 5);
+    assert_int_equal(evil.n_steady, 3);
+    assert_ok(gx_exec_sync(program.exec, &err), &err);
+    path_close(&program);
+    assert_int_equal(fake_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_branch_that_nobody_reads_is_joined_by_the_walk),
         cmocka_unit_test(questions_inside_leave_the_capture_valid),
         cmocka_unit_test(each_step_is_given_the_same_addresses),
+        cmocka_unit_test(only_the_first_step_of_a_launch_may_load_ahead),
     };
 
     path_start(FAULT_REAL);

@@ -8,7 +8,7 @@
 
 /* 21 parameters; three groups. */
 static const char model[] =
-    "gexec: 1\nname: deep\nprecision: f32\n"
+    "gexec: 1\nname: deep\nprecision: %s\n"
     "inputs: {x: {shape: [4, 8], init: normal}, t: {shape: [4, 8], init: normal}}\n"
     "ops:\n"
     "  - repeat:\n"
@@ -20,10 +20,13 @@ static const char model[] =
     "optimizer:\n  %s: {lr: 0.01}\n"
     "  schedule: {cosine: {steps: 100, warmup: 10}}\n  clip_norm: 1\n  accumulate: 2\n"
     "  groups: [{params: \"*.b\", weight_decay: 0.5, lr: 0.1}, "
-    "{params: blk.3.w, lr: 0.2}]\n"
+    "{params: blk.3.w, lr: 0.2}]\n%s"
     "metrics: {grad_norm: {}}\noutputs: [loss, gexec.rate]\n";
 
-static void open_model(path_program *program, const char *optimizer)
+static const char mixed[] = "  master: f32\n  moments: f32\n  loss_scale: dynamic\n";
+
+/* In f32; or in f16 with all that it may want. */
+static void open_model(path_program *program, const char *optimizer, bool half)
 {
     const gx_plan_options plan_options = {
         .device = 0, .cache_folder = "", .lanes = 1, .no_measure = true, .force = "multi"
@@ -32,7 +35,8 @@ static void open_model(path_program *program, const char *optimizer)
     char text[2000];
     gx_error err;
 
-    snprintf(text, sizeof text, model, optimizer);
+    snprintf(text, sizeof text, model, half ? "f16" : "f32", optimizer,
+             half ? mixed : "");
     *program = (path_program){ NULL, NULL, NULL, NULL };
     assert_ok(gx_graph_parse(text, strlen(text), "deep.yaml", ".", NULL, &program->graph,
                              NULL, &err),
@@ -65,14 +69,16 @@ static void all_tensors_take_one_launch(void **state)
                                               "adamw" };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(optimizers); i++) {
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(optimizers); i++) {
+        const char *optimizer = optimizers[i / 2];
+        const bool half = i % 2;
         path_program program;
         gx_error err;
         int n_units;
 
-        open_model(&program, optimizers[i]);
+        open_model(&program, optimizer, half);
         path_make_exec(&program);
-        assert_int_equal(launches_of(&program, optimizers[i], &n_units), 1);
+        assert_int_equal(launches_of(&program, optimizer, &n_units), 1);
         assert_int_equal(n_units, 1);
         assert_int_equal(launches_of(&program, "accumulate", &n_units), 1);
         assert_int_equal(n_units, 1);
@@ -80,6 +86,8 @@ static void all_tensors_take_one_launch(void **state)
         assert_int_equal(n_units, 1);
         assert_int_equal(launches_of(&program, "schedule", &n_units), 1);
         assert_int_equal(n_units, 1);
+        assert_int_equal(launches_of(&program, "loss_scale", &n_units), half);
+        assert_int_equal(n_units, half);
         /* the capture counts what is launched */
         assert_ok(gx_exec_capture(program.exec, &err), &err);
         assert_int_equal(gx_exec_stats_get(program.exec).graph_nodes,
@@ -108,9 +116,11 @@ static void a_training_step_takes_every_failure(void **state)
     path_program program;
 
     (void)state;
-    open_model(&program, "adamw");
-    assert_true(path_fail_each_call(whole_exec, &program) >= 50);
-    path_close(&program);
+    for (int half = 0; half < 2; half++) {
+        open_model(&program, "adamw", half);
+        assert_true(path_fail_each_call(whole_exec, &program) >= 50);
+        path_close(&program);
+    }
     assert_int_equal(fake_live(), 0);
 }
 

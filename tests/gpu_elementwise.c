@@ -100,9 +100,10 @@ static void put(const gx_tensor *tensor, const double *values)
     assert_non_null(bytes);
     for (int64_t i = 0; i < n; i++) {
         const float value = (float)values[i];
-        const uint16_t half = gx_bf16_from_float(value);
+        const uint16_t half = tensor->dtype == GX_F16 ? gx_f16_from_float(value)
+                                                      : gx_bf16_from_float(value);
 
-        if (tensor->dtype == GX_BF16)
+        if (tensor->dtype != GX_F32)
             memcpy(bytes + 2 * i, &half, sizeof half);
         else
             memcpy(bytes + 4 * i, &value, sizeof value);
@@ -133,6 +134,8 @@ static double *get(const gx_tensor *tensor)
         memcpy(&half, bytes + 2 * i, sizeof half);
         if (tensor->dtype == GX_BF16)
             value = gx_bf16_to_float(half);
+        else if (tensor->dtype == GX_F16)
+            value = gx_f16_to_float(half);
         else
             memcpy(&value, bytes + 4 * i, sizeof value);
         values[i] = (double)value;
@@ -230,8 +233,9 @@ static void check_node(setting *s, const test_walk *model, const gx_node *node, 
             const double error = test_error(got, model->data[node->arg[i]], n);
             /* The reference rounds what it stores as well; sums may nearly cancel. */
             const double allowed =
-                4 * node->op->tolerance[out->dtype == GX_BF16 ? GX_PRECISION_BF16
-                                                              : GX_PRECISION_F32];
+                4 * node->op->tolerance[out->dtype == GX_BF16  ? GX_PRECISION_BF16
+                                        : out->dtype == GX_F16 ? GX_PRECISION_F16
+                                                               : GX_PRECISION_F32];
 
             if (!(error <= allowed))
                 fail_msg("%s \"%s\", shift %d: error %g, allowed %g", node->op->name,
@@ -265,17 +269,20 @@ static char *without_optimizer(const char *sample)
 
 static void every_node_of_the_samples_is_right_at_any_address(void **state)
 {
-    static const char *const precision[] = { "f32", "bf16" };
+    static const char *const precision[] = { "f32", "bf16", "f16" };
     setting *s = *state;
     const uint64_t seed = test_seed();
 
     for (size_t i = 0; i < gx_op_count(); i++) {
+        /* Samples of what trains name what the optimizer makes. */
+        if (gx_op_at(i)->phase == GX_PHASE_OPTIMIZER)
+            continue;
         for (const char *const *sample = gx_op_at(i)->samples; *sample; sample++) {
             if (strstr(*sample, "gexec.")) /* what only an optimizer makes */
                 continue;
             char *text = without_optimizer(*sample);
 
-            for (int p = 0; p < 2; p++) {
+            for (int p = 0; p < 3; p++) {
                 test_walk model = test_walk_parse(text, precision[p], GX_TRAIN, seed);
 
                 test_walk_step(&model);

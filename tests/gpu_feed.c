@@ -116,7 +116,7 @@ static void train(fed *f, gx_mode mode, bool unrolled, double *log)
 
 static void streaming_changes_no_bit(void **state)
 {
-    static const char *const precisions[] = { "f32", "bf16" };
+    static const char *const precisions[] = { "f32", "bf16", "f16" };
     enum { COLUMNS = 3, N = 2 * (STEPS + 1) * COLUMNS };
     static double expected[N], found[N];
 

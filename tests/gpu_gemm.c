@@ -98,7 +98,8 @@ static void put(const tensor *t, int64_t first, int64_t count, const float *valu
 
     assert_non_null(halves);
     for (int64_t i = 0; i < count; i++)
-        halves[i] = gx_bf16_from_float(values[i]);
+        halves[i] = t->view.dtype == GX_F16 ? gx_f16_from_float(values[i])
+                                            : gx_bf16_from_float(values[i]);
     assert_int_equal(cudaMemcpy((char *)t->view.data + (size_t)first * element,
                                 element == 2 ? (const void *)halves : values,
                                 (size_t)count * element, cudaMemcpyHostToDevice),
@@ -120,7 +121,8 @@ static float *get(const tensor *t, int64_t first, int64_t count)
                                 (size_t)count * element, cudaMemcpyDeviceToHost),
                      cudaSuccess);
     for (int64_t i = 0; element == 2 && i < count; i++)
-        values[i] = gx_bf16_to_float(halves[i]);
+        values[i] = t->view.dtype == GX_F16 ? gx_f16_to_float(halves[i])
+                                            : gx_bf16_to_float(halves[i]);
     free(halves);
     return values;
 }
@@ -264,19 +266,20 @@ static void batches_are_exact_at_any_address(void **state)
 {
     static const int shifts[] = { 0, 1, 8 };
     static const int64_t sizes[][3] = { { 3, 5, 7 }, { 16, 24, 40 } };
+    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16 };
     test_random random = test_random_start(test_seed());
 
     for (size_t shift = 0; shift < ARRAY_SIZE(shifts); shift++) {
         for (size_t size = 0; size < ARRAY_SIZE(sizes); size++) {
-            for (int form = 0; form < 8 * MODES; form++) {
-                const int mode = form / 8;
+            for (int form = 0; form < 12 * MODES; form++) {
+                const int mode = form / 12;
                 const product p = { .m = sizes[size][0],
                                     .n = sizes[size][1],
                                     .k = sizes[size][2],
                                     .batch = 3,
                                     .trans_a = form & 1,
                                     .trans_b = form & 2,
-                                    .dtype = form & 4 ? GX_BF16 : GX_F32,
+                                    .dtype = types[form / 4 % 3],
                                     .shares_a = mode == 1,
                                     .shares_b = mode == 2,
                                     .sum = mode == 3 };

@@ -92,9 +92,10 @@ static void put(const tensor *t, const double *values)
     assert_non_null(bytes);
     for (int64_t i = 0; i < n; i++) {
         const float value = (float)values[i];
-        const uint16_t half = gx_bf16_from_float(value);
+        const uint16_t half = t->view.dtype == GX_F16 ? gx_f16_from_float(value)
+                                                      : gx_bf16_from_float(value);
 
-        if (t->view.dtype == GX_BF16)
+        if (t->view.dtype != GX_F32)
             memcpy(bytes + 2 * i, &half, sizeof half);
         else
             memcpy(bytes + 4 * i, &value, sizeof value);
@@ -118,9 +119,10 @@ static double *get(const tensor *t)
         float value = 0;
         uint16_t half = 0;
 
-        if (t->view.dtype == GX_BF16) {
+        if (t->view.dtype != GX_F32) {
             memcpy(&half, bytes + 2 * i, sizeof half);
-            value = gx_bf16_to_float(half);
+            value =
+                t->view.dtype == GX_F16 ? gx_f16_to_float(half) : gx_bf16_to_float(half);
         } else {
             memcpy(&value, bytes + 4 * i, sizeof value);
         }
@@ -266,6 +268,9 @@ static int check_product(setting *s, const product *p, int shift, test_random *r
     return ran;
 }
 
+static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16 };
+enum { N_TYPES = ARRAY_SIZE(types) };
+
 static void products_are_exact_at_any_address(void **state)
 {
     static const int shifts[N_SHIFTS] = { 0, 1, 2, 4, 8 };
@@ -274,10 +279,9 @@ static void products_are_exact_at_any_address(void **state)
 
     for (int shift = 0; shift < N_SHIFTS; shift++) {
         for (size_t size = 0; size < ARRAY_SIZE(sizes); size++) {
-            for (int form = 0; form < 8; form++) {
-                const product p = { sizes[size][0], sizes[size][1],
-                                    sizes[size][2], form & 1,
-                                    form & 2,       form & 4 ? GX_BF16 : GX_F32 };
+            for (int form = 0; form < 4 * N_TYPES; form++) {
+                const product p = { sizes[size][0], sizes[size][1], sizes[size][2],
+                                    form & 1,       form & 2,       types[form / 4] };
 
                 /* Our own kernel takes everything. */
                 assert_true(check_product(*state, &p, shifts[shift], &random) >= 5);
@@ -291,8 +295,8 @@ static void products_of_nothing_are_zero(void **state)
 {
     test_random random = test_random_start(test_seed());
 
-    for (int form = 0; form < 8; form++) {
-        const gx_dtype dtype = form & 4 ? GX_BF16 : GX_F32;
+    for (int form = 0; form < 4 * N_TYPES; form++) {
+        const gx_dtype dtype = types[form / 4];
         const product empty[] = { { 5, 6, 0, form & 1, form & 2, dtype },
                                   { 0, 6, 4, form & 1, form & 2, dtype },
                                   { 5, 0, 4, form & 1, form & 2, dtype } };

@@ -56,7 +56,7 @@ static int check_walk(test_device *s, const test_walk *walk, int shift)
 
 static void samples_are_right_at_any_address(void **state)
 {
-    static const char *const precisions[] = { "f32", "bf16" };
+    static const char *const precisions[] = { "f32", "bf16", "f16" };
     test_device *s = *state;
     int ran = 0;
 
@@ -65,7 +65,7 @@ static void samples_are_right_at_any_address(void **state)
 
         for (const char *const *text = op->samples; is_checked(gx_op_name(op)) && *text;
              text++) {
-            for (int way = 0; way < 4; way++) {
+            for (int way = 0; way < 6; way++) {
                 test_walk walk =
                     test_walk_parse(*text, precisions[way / 2], GX_TRAIN, s->seed);
 
@@ -75,7 +75,7 @@ static void samples_are_right_at_any_address(void **state)
             }
         }
     }
-    assert_true(ran > 400);
+    assert_true(ran > 600);
 }
 
 /* --- what the samples do not have --- */

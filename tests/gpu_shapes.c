@@ -223,10 +223,11 @@ enum { N_CAST = 67 };
 static void put_value(gx_dtype dtype, void *to, double value)
 {
     const float real = (float)value;
-    const uint16_t half = gx_bf16_from_float(real);
+    const uint16_t half =
+        dtype == GX_F16 ? gx_f16_from_float(real) : gx_bf16_from_float(real);
     const int32_t whole = dtype == GX_I32 ? (int32_t)value : 0;
 
-    if (dtype == GX_BF16)
+    if (gx_dtype_bytes(dtype) == sizeof half)
         memcpy(to, &half, sizeof half);
     else
         memcpy(to, dtype == GX_I32 ? (const void *)&whole : (const void *)&real, 4);
@@ -238,9 +239,10 @@ static double get_value(gx_dtype dtype, const void *from)
     int32_t whole;
     float real;
 
-    if (dtype == GX_BF16) {
+    if (gx_dtype_bytes(dtype) == sizeof half) {
         memcpy(&half, from, sizeof half);
-        return (double)gx_bf16_to_float(half);
+        return dtype == GX_F16 ? (double)gx_f16_to_float(half)
+                               : (double)gx_bf16_to_float(half);
     }
     if (dtype == GX_I32) {
         memcpy(&whole, from, sizeof whole);
@@ -265,19 +267,21 @@ static double cast_of(const gx_call *call, double x)
 
 static void casts_are_those_of_the_cpu(void **state)
 {
-    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_I32 };
-    static const double edges[] = { 0.5,  -0.5,     1.9999, -1.9999,   1e-40,  3e38,
-                                    -3e9, INFINITY, NAN,    -INFINITY, 8388609 };
+    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16, GX_I32 };
+    enum { N_TYPES = ARRAY_SIZE(types), PAIRS = N_TYPES * N_TYPES };
+    static const double edges[] = { 0.5,      -0.5,  1.9999,    -1.9999, 1e-40,
+                                    3e38,     65519, 65520,     3e-8,    -3e9,
+                                    INFINITY, NAN,   -INFINITY, 8388609 };
     static const int32_t wholes[] = { 0,        -1,         INT32_MAX, INT32_MIN,
                                       16777217, 1077936129, 257,       -65409 };
     test_random random = test_random_start(test_seed());
     int n_runs = 0;
 
     (void)state;
-    for (int pair = 0; pair < 9 * SHIFTS; pair++) {
-        const gx_dtype from = types[pair % 3], to = types[pair / 3 % 3];
+    for (int pair = 0; pair < PAIRS * SHIFTS; pair++) {
+        const gx_dtype from = types[pair % N_TYPES], to = types[pair / N_TYPES % N_TYPES];
         const size_t a = gx_dtype_bytes(from), b = gx_dtype_bytes(to);
-        const size_t shift = (size_t)pair / 9;
+        const size_t shift = (size_t)pair / PAIRS;
         gx_call call = { .op = gx_op_find("cast") };
         const gx_alternative *alternative;
         double values[N_CAST];
@@ -296,7 +300,7 @@ static void casts_are_those_of_the_cpu(void **state)
             put_value(from, bytes + i * a, value);
             values[i] = get_value(from, bytes + i * a);
         }
-        call.attr[GX_CAST_DTYPE].i = pair / 3 % 3;
+        call.attr[GX_CAST_DTYPE].i = pair / N_TYPES % N_TYPES;
         call.arg[GX_CAST_X] =
             (gx_tensor){ from, 1, { N_CAST }, take(N_CAST * a, shift * a, &x) };
         call.arg[GX_CAST_OUT] =
@@ -321,7 +325,7 @@ static void casts_are_those_of_the_cpu(void **state)
         assert_int_equal(cudaFree(x), cudaSuccess);
         assert_int_equal(cudaFree(y), cudaSuccess);
     }
-    assert_int_equal(n_runs, 9 * SHIFTS);
+    assert_int_equal(n_runs, PAIRS * SHIFTS);
 }
 
 /* --- dropout --- */
@@ -331,15 +335,18 @@ static void masks_are_those_of_the_host(void **state)
 {
     enum { N = 1031 };
     static const double shares[] = { 0, 0.1, 0.5, 0.999, 1 };
+    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16 };
+    enum { N_TYPES = ARRAY_SIZE(types), N_SHARES = ARRAY_SIZE(shares) };
+    enum { PER_SHIFT = N_TYPES * N_SHARES };
     const uint64_t seed = test_seed();
     test_random random = test_random_start(seed);
     int n_runs = 0;
 
     (void)state;
-    for (int round = 0; round < 2 * SHIFTS * 5; round++) {
-        const gx_dtype dtype = round % 2 ? GX_BF16 : GX_F32;
-        const double p = shares[round / 2 % 5];
-        const size_t element = gx_dtype_bytes(dtype), shift = (size_t)round / 10;
+    for (int round = 0; round < PER_SHIFT * SHIFTS; round++) {
+        const gx_dtype dtype = types[round % N_TYPES];
+        const double p = shares[round / N_TYPES % N_SHARES];
+        const size_t element = gx_dtype_bytes(dtype), shift = (size_t)round / PER_SHIFT;
         const int32_t step = (int32_t)test_random_int(&random, 0, INT32_MAX);
         gx_call call = { .op = gx_op_find("dropout"), .seed = seed };
         const gx_alternative *alternative;
@@ -381,7 +388,7 @@ static void masks_are_those_of_the_host(void **state)
         for (int i = 0; i < 3; i++)
             assert_int_equal(cudaFree(block[i]), cudaSuccess);
     }
-    assert_int_equal(n_runs, 2 * SHIFTS * 5);
+    assert_int_equal(n_runs, PER_SHIFT * SHIFTS);
 }
 
 enum { N_MASK = 1000, N_STEPS = 4 };

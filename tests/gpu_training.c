@@ -65,7 +65,7 @@ static uint64_t bits_after(const char *precision, const char *optimizer, gx_mode
 
 static void eager_and_graph_give_the_same_bits(void **state)
 {
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
     const gpu_options plain = { .lanes = 1 };
     const gpu_options two = { .lanes = 2, .programmatic = GX_ON };
     const gpu_options three = { .lanes = 1, .steps_per_launch = 3 };

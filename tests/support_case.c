@@ -9,11 +9,11 @@
 
 enum { N_DISTURBED = 4 };
 
-const char *const test_precisions[TEST_PRECISIONS] = { "f32", "tf32", "bf16" };
+const char *const test_precisions[TEST_PRECISIONS] = { "f32", "tf32", "bf16", "f16" };
 const int64_t test_marks[TEST_MARKS] = { 1, 3 };
 
 /* Half a unit in the last place of what products read. */
-static const double roundoff[TEST_PRECISIONS] = { 0x1p-24, 0x1p-11, 0x1p-9 };
+static const double roundoff[TEST_PRECISIONS] = { 0x1p-24, 0x1p-11, 0x1p-9, 0x1p-12 };
 
 /* Where a result nearly cancels, or hangs on the sign of something small, no fixed
  * tolerance fits. So the truth is run again with every number that is stored moved by up
@@ -235,6 +235,19 @@ gx_status test_program_run(const test_case *c, test_program *p, gx_mode mode,
 
 /* --- the truth --- */
 
+/* Half a step between the subnormals of f16, as a share of what `disturb` counts in. */
+static const double F16_LEAST = 0x1p-25 / 0x1p-12;
+
+/* Moved by up to `disturb`, relatively; where the type has no digits left, by as much of
+ * its least step. */
+static double moved(double value, gx_dtype dtype, double disturb, test_random *random)
+{
+    value *= 1 + test_random_real(random, -disturb, disturb);
+    if (dtype == GX_F16)
+        value += F16_LEAST * test_random_real(random, -disturb, disturb);
+    return value;
+}
+
 /* Gives a tensor the numbers that its type holds, moved by up to `disturb`, relatively.
  */
 static gx_status round_tensor(test_program *p, const gx_value *value, double disturb,
@@ -250,8 +263,7 @@ static gx_status round_tensor(test_program *p, const gx_value *value, double dis
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     st = gx_exec_read(p->exec, value->name, &host, err);
     for (int64_t i = 0; i < n && st == GX_OK; i++)
-        x[i] = gx_round_to(value->dtype, x[i]) *
-               (1 + test_random_real(random, -disturb, disturb));
+        x[i] = moved(gx_round_to(value->dtype, x[i]), value->dtype, disturb, random);
     if (st == GX_OK)
         st = value->kind == GX_VALUE_INPUT
                  ? gx_exec_write(p->exec, value->name, &host, err)
@@ -287,7 +299,7 @@ static void disturb_outputs(const gx_call *call, double disturb, test_random *ra
             tensor->dtype == GX_I32)
             continue;
         for (int64_t i = 0; i < gx_count(tensor); i++)
-            x[i] *= 1 + test_random_real(random, -disturb, disturb);
+            x[i] = moved(x[i], tensor->dtype, disturb, random);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "exec_model.h"
 #include "support.h"
 
-enum { TEST_PRECISIONS = 3, TEST_MARKS = 2 };
+enum { TEST_PRECISIONS = GX_N_PRECISIONS, TEST_MARKS = 2 };
 extern const char *const test_precisions[TEST_PRECISIONS];
 /* Steps after which values are compared. */
 extern const int64_t test_marks[TEST_MARKS];

@@ -44,6 +44,7 @@ void gpu_open_text(gpu_program *program, const char *text, const gpu_options *op
                                    .cache_folder = "",
                                    .lanes = all.lanes,
                                    .programmatic = all.programmatic,
+                                   .force = all.force,
                                    .no_measure = true };
     const gx_state_options state = { .device = 0,
                                      .seed = all.seed,
@@ -52,8 +53,9 @@ void gpu_open_text(gpu_program *program, const char *text, const gpu_options *op
     gx_error err;
 
     *program = (gpu_program){ NULL, NULL, NULL, NULL };
-    assert_ok(gx_graph_parse(text, strlen(text), "gpu.yaml", ".", &load, &program->graph,
-                             NULL, &err),
+    assert_ok(gx_graph_parse(text, strlen(text), "gpu.yaml",
+                             all.folder ? all.folder : ".", &load, &program->graph, NULL,
+                             &err),
               &err);
     const gx_graph *graph = program->graph;
     assert_ok(gx_plan_create(graph, &plan, &program->plan, &err), &err);

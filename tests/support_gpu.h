@@ -20,6 +20,8 @@ typedef struct gpu_options {
     int lanes;                   /* 0: 1 */
     int steps_per_launch;
     gx_choice programmatic; /* GX_AUTO: off */
+    const char *force;      /* an alternative's name */
+    const char *folder;     /* where the model's data are; NULL: here */
     void *stream;
     uint64_t seed;
     gx_kind kind;

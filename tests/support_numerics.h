@@ -21,7 +21,7 @@ enum { NUMERICS_MAX = 10 };
 typedef struct numerics_model {
     const char *name; /* NULL ends the list */
     const char *text; /* "$P": the precision */
-    const char *precisions[4];
+    const char *precisions[5];
     numerics_tensor inputs[NUMERICS_MAX];   /* what is written before the step */
     numerics_tensor expected[NUMERICS_MAX]; /* what one step gives, to the bit */
 } numerics_model;

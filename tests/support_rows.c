@@ -56,6 +56,9 @@ static double number_at(const test_operand *o, const char *bytes, int64_t i)
     case GX_BF16:
         memcpy(&half, bytes + 2 * i, sizeof half);
         return (double)gx_bf16_to_float(half);
+    case GX_F16:
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        return (double)gx_f16_to_float(half);
     case GX_I32:
         memcpy(&whole, bytes + 4 * i, sizeof whole);
         return whole;
@@ -67,10 +70,11 @@ static double number_at(const test_operand *o, const char *bytes, int64_t i)
 
 static void put_number(const test_operand *o, char *bytes, int64_t i, double x)
 {
-    const uint16_t half = gx_bf16_from_float((float)x);
     const float single = (float)x;
+    const uint16_t half = o->device.dtype == GX_F16 ? gx_f16_from_float(single)
+                                                    : gx_bf16_from_float(single);
 
-    if (o->device.dtype == GX_BF16) {
+    if (gx_dtype_bytes(o->device.dtype) == sizeof half) {
         memcpy(bytes + 2 * i, &half, sizeof half);
     } else if (o->device.dtype == GX_I32) {
         const int32_t whole = (int32_t)x;
@@ -230,11 +234,17 @@ int test_call_run(test_device *s, const gx_alternative *alternative,
     return prepared.n_algos;
 }
 
-static int precision_of(const gx_call *call)
+static gx_precision precision_of(const gx_call *call)
 {
-    if (call->arg[0].dtype == GX_BF16)
-        return 2;
-    return call->precision == GX_PRECISION_TF32 ? 1 : 0;
+    switch (call->arg[0].dtype) {
+    case GX_BF16:
+        return GX_PRECISION_BF16;
+    case GX_F16:
+        return GX_PRECISION_F16;
+    default:
+        return call->precision == GX_PRECISION_TF32 ? GX_PRECISION_TF32
+                                                    : GX_PRECISION_F32;
+    }
 }
 
 /* The outputs of a call that are not elided. */
@@ -293,7 +303,9 @@ int test_call_check(test_device *s, const test_call *calls, int n, const bool *e
         find_truth(&calls[i]);
     }
     for (size_t at = 0; (alternative = gx_alternative_at(at)); at++) {
-        const gx_group group = { n, call, alternative->elides ? elided : NULL };
+        const gx_group group = { .n_calls = n,
+                                 .call = call,
+                                 .elided = alternative->elides ? elided : NULL };
 
         if (!test_call_covers(alternative, calls, n))
             continue;

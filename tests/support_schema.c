@@ -283,6 +283,11 @@ static void put_beside(gx_text *text)
                 "\"The norm of all gradients is at most this.\"},\n"
                 "        \"accumulate\": {\"$ref\": \"#/$defs/integer\", "
                 "\"description\": \"Steps that make one update.\"},\n"
+                "        \"master\": {\"enum\": [\"f32\", \"param\"], \"description\": "
+                "\"The type in which weights are kept and updated.\"},\n"
+                "        \"moments\": {\"enum\": [\"f32\", \"param\"], \"description\": "
+                "\"The type in which moments are kept.\"},\n"
+                "        \"loss_scale\": {\"$ref\": \"#/$defs/loss_scale\"},\n"
                 "        \"groups\": {\"type\": \"array\", "
                 "\"items\": {\"$ref\": \"#/$defs/group\"}}");
 }
@@ -326,6 +331,31 @@ static void put_optimizers(gx_text *text)
     gx_text_put(text, "\n      }\n    },\n");
 }
 
+/* A number, or dynamic with the row's settings and where it starts. */
+static void put_loss_scale(gx_text *text)
+{
+    static const char *const keys[] = { "growth_interval", "growth", "backoff" };
+
+    gx_text_put(text, "    \"loss_scale\": {\n      \"anyOf\": [\n"
+                      "        {\"$ref\": \"#/$defs/real\"},\n"
+                      "        {\"const\": \"dynamic\"},\n"
+                      "        {\"type\": \"object\", \"required\": [\"dynamic\"], "
+                      "\"additionalProperties\": false, \"properties\": {\n"
+                      "          \"dynamic\": {\"type\": \"object\", "
+                      "\"additionalProperties\": false, \"properties\": {\n"
+                      "            \"initial\": {\"$ref\": \"#/$defs/real\", "
+                      "\"description\": \"what the scale is at first: 65536\"}");
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        const gx_field *field = gx_op_fields(gx_op_find("loss_scale"));
+
+        while (strcmp(field->name, keys[k]) != 0)
+            field++;
+        gx_text_put(text, ",\n            ");
+        put_field(text, field, field->name);
+    }
+    gx_text_put(text, "}}}}\n      ]\n    },\n");
+}
+
 char *test_schema_ops(void)
 {
     gx_text text = { 0 };
@@ -334,6 +364,7 @@ char *test_schema_ops(void)
     put_op_list(&text);
     put_optimizers(&text);
     put_schedules(&text);
+    put_loss_scale(&text);
     for (size_t i = 0; (op = gx_op_at(i)) != NULL; i++) {
         if (!gx_op_is_internal(op))
             put_op(&text, op);

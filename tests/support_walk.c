@@ -48,7 +48,8 @@ test_walk test_walk_of(gx_graph *graph, uint64_t seed)
         assert_non_null(walk.data[i]);
         if (value->kind == GX_VALUE_TEMP || value->kind == GX_VALUE_DATA)
             continue;
-        assert_ok(gx_init_fill(value, seed, walk.data[i], n, &err), &err);
+        assert_ok(gx_init_fill(gx_init_source(graph, value), seed, walk.data[i], n, &err),
+                  &err);
         for (int64_t k = 0; k < n; k++)
             walk.data[i][k] = gx_round_to(value->dtype, walk.data[i][k]);
     }

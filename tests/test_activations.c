@@ -74,7 +74,9 @@ static test_walk run_act(const char *act, const char *kept, const char *precisio
                   "  - {op: %s.bwd, name: dx, dy: dy, %s: %s}\noutputs: [y, dx]\n",
              N, N, act, act, kept, kept);
     test_walk model = test_walk_parse(text, precision, GX_TRAIN, 1);
-    const gx_dtype dtype = strcmp(precision, "bf16") == 0 ? GX_BF16 : GX_F32;
+    const gx_dtype dtype = strcmp(precision, "bf16") == 0  ? GX_BF16
+                           : strcmp(precision, "f16") == 0 ? GX_F16
+                                                           : GX_F32;
 
     model.exact = exact;
     for (int i = 0; i < N; i++)
@@ -137,10 +139,13 @@ static void gelu_erf_is_not_the_tanh_form(void **state)
 /* In the tails sign and digits stay, after one rounding of what is stored. */
 static void slopes_that_read_x_keep_sign_and_digits(void **state)
 {
-    static const char *const precision[] = { "f32", "bf16" };
+    static const char *const precision[] = { "f32", "bf16", "f16" };
+    static const double share[] = { 1e-6, 4e-3, 5e-4 };
+    /* Nothing below is held; gelu_erf' at -20 is 1e-86. */
+    static const double least[] = { 1e-45, 1e-45, 0x1p-24 };
 
     (void)state;
-    for (int p = 0; p < 2; p++) {
+    for (size_t p = 0; p < ARRAY_SIZE(precision); p++) {
         for (int a = 0; a < 2; a++) {
             test_walk model = run_act(acts[a].act, acts[a].kept, precision[p], false);
 
@@ -149,9 +154,8 @@ static void slopes_that_read_x_keep_sign_and_digits(void **state)
                 const double dx = test_walk_tensor(&model, "dx")[i];
                 const double steep = (double)slope(acts[a].act, x);
 
-                /* f32 holds nothing below 1e-45; gelu_erf' at -20 is 1e-86 */
                 assert_true(signbit(dx) == signbit(steep));
-                assert_true(fabs(dx - steep) <= (p ? 4e-3 : 1e-6) * fabs(steep) + 1e-45);
+                assert_true(fabs(dx - steep) <= share[p] * fabs(steep) + least[p]);
             }
             test_walk_free(&model);
         }

@@ -123,15 +123,16 @@ static void another_op_changes_no_mask(void **state)
 /* The words are those of the generator, four to a block, and the type does not matter. */
 static void the_mask_is_a_function_of_the_generator(void **state)
 {
+    static const char *const precisions[] = { "f32", "bf16", "f16" };
     const uint64_t seed = test_seed();
 
     (void)state;
-    for (int p = 0; p < 2; p++) {
+    for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
         test_walk model = test_walk_parse(
             HEAD
             "inputs:\n  x: {shape: [4001], init: ones}\nops:\n"
             "  - {op: dropout, name: d, x: x, p: 0.3, stream: 12345}\noutputs: [d]\n",
-            p ? "bf16" : "f32", GX_TRAIN, seed);
+            precisions[p], GX_TRAIN, seed);
 
         *test_walk_tensor(&model, "gexec.step") = 70000;
         test_walk_step(&model);

@@ -83,21 +83,23 @@ static void equal_indices_all_count(void **state)
     test_walk_free(&model);
 }
 
-/* 4096 ones in bf16: a sum that was kept in bf16 would stop at 256. */
-static void a_bf16_gradient_is_rounded_once(void **state)
+/* 4096 ones: a sum that was kept in bf16 would stop at 256, in f16 at 2048. */
+static void a_narrow_gradient_is_rounded_once(void **state)
 {
-    test_walk model = test_walk_parse(
-        HEAD "inputs:\n  dy: {shape: [4096, 1], init: ones}\n"
-             "  i: {shape: [4096], dtype: i32}\nops:\n"
-             "  - {op: embedding.bwd, name: dw, dy: dy, index: i, rows: 2}\n"
-             "outputs: [dw]\n",
-        "bf16", GX_TRAIN, 1);
-
     (void)state;
-    test_walk_step(&model);
-    assert_true(test_walk_tensor(&model, "dw")[0] == 4096);
-    assert_true(test_walk_tensor(&model, "dw")[1] == 0);
-    test_walk_free(&model);
+    for (int p = 0; p < 2; p++) {
+        test_walk model = test_walk_parse(
+            HEAD "inputs:\n  dy: {shape: [4096, 1], init: ones}\n"
+                 "  i: {shape: [4096], dtype: i32}\nops:\n"
+                 "  - {op: embedding.bwd, name: dw, dy: dy, index: i, rows: 2}\n"
+                 "outputs: [dw]\n",
+            p ? "f16" : "bf16", GX_TRAIN, 1);
+
+        test_walk_step(&model);
+        assert_true(test_walk_tensor(&model, "dw")[0] == 4096);
+        assert_true(test_walk_tensor(&model, "dw")[1] == 0);
+        test_walk_free(&model);
+    }
 }
 
 /* Calls the reference by hand, since no index out of range comes past gx_exec_write. */
@@ -164,7 +166,7 @@ static void mistakes_are_named_at_their_place(void **state)
         { "{op: embedding, name: y, table: w, index: w}",
           "model.yaml:11:47: embedding \"y\": index is f32, expected i32" },
         { "{op: embedding, name: y, table: i, index: i}",
-          "model.yaml:11:37: embedding \"y\": table is i32, expected f32 or bf16" },
+          "model.yaml:11:37: embedding \"y\": table is i32, expected f32, bf16 or f16" },
         { "{op: embedding, name: y, table: v, index: i}",
           "model.yaml:11:37: embedding \"y\": table has shape [3], expected 2 "
           "dimensions" },
@@ -205,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_gathered_and_summed_back),
         cmocka_unit_test(equal_indices_all_count),
-        cmocka_unit_test(a_bf16_gradient_is_rounded_once),
+        cmocka_unit_test(a_narrow_gradient_is_rounded_once),
         cmocka_unit_test(the_reference_names_an_index_that_is_no_row),
         cmocka_unit_test(an_index_that_is_no_row_is_refused_with_its_place),
         cmocka_unit_test(mistakes_are_named_at_their_place),

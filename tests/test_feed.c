@@ -125,6 +125,7 @@ static void streaming_changes_no_bit(void **state)
     test_rows_write();
     compare_runs("f32", "");
     compare_runs("bf16", "");
+    compare_runs("f16", "");
     compare_runs("f32", ", drop_last: true");
 }
 
@@ -136,7 +137,7 @@ static void scaled_columns_are_scaled(void **state)
                   "inputs: {x: {shape: [batch, 3]}, z: {shape: [batch], dtype: i32}, "
                   "w: {shape: [batch]}}\n"
                   "ops: [{op: relu, name: r, x: x}]\noutputs: [x, z, w, r]\n";
-    static const char *const precisions[] = { "f32", "bf16" };
+    static const char *const precisions[] = { "f32", "bf16", "f16" };
     gx_error err = { 0 };
 
     (void)state;

@@ -261,11 +261,64 @@ static void check_early_starts(const gx_plan *plan)
     }
 }
 
+static bool launches(const gx_plan *plan, size_t u)
+{
+    if (plan->units[u].n_launches == 0)
+        return false;
+    for (int32_t id = 0; id < (int32_t)plan->graph->n_values; id++) {
+        if (plan->graph->values[id].dim[0] > 0 && touches(plan, u, id).writes)
+            return true;
+    }
+    return false;
+}
+
+/* The unit that starts behind everything and from which the lane's launches overlap up to
+ * this one. One that launches nothing makes no edge. */
+static size_t last_full_edge(const gx_plan *plan, size_t u)
+{
+    size_t edge = u;
+
+    while (edge != SIZE_MAX &&
+           (plan->units[edge].lane != plan->units[u].lane ||
+            plan->units[edge].programmatic_first || (edge < u && !launches(plan, edge))))
+        edge--;
+    return edge;
+}
+
+/* Whoever writes a steady operand has ended before the last full edge, or starts when the
+ * unit has ended. */
+static int check_steady(const gx_plan *plan, bool before[MAX_UNITS][MAX_UNITS])
+{
+    int n_steady = 0;
+
+    for (size_t u = 0; u < plan->n_units; u++) {
+        const gx_unit *unit = &plan->units[u];
+        const size_t edge = last_full_edge(plan, u);
+
+        assert_true(edge != SIZE_MAX);
+        for (int32_t i = 0; i < unit->n_nodes * GX_MAX_ARGS; i++) {
+            const gx_node *node = &plan->graph->nodes[unit->first_node + i / GX_MAX_ARGS];
+            const int32_t id = node->arg[i % GX_MAX_ARGS];
+
+            if (!unit->steady[i])
+                continue;
+            n_steady++;
+            assert_true(id >= 0 && !plan->slots[id].elided);
+            assert_int_equal(gx_arg_kind(node->op, i % GX_MAX_ARGS), GX_FIELD_IN);
+            for (size_t a = 0; a < plan->n_units; a++) {
+                if (touches(plan, a, id).writes)
+                    assert_true(a != u && (a < edge ? before[a][edge] : before[u][a]));
+            }
+        }
+    }
+    return n_steady;
+}
+
 static void random_programs_are_right_on_any_interleaving(void **state)
 {
     static bool before[MAX_UNITS][MAX_UNITS];
     test_random random = test_random_start(test_seed());
-    int n_two = 0, n_shared = 0, n_elided = 0;
+    int n_two = 0, n_shared = 0, n_elided = 0, n_steady = 0;
 
     (void)state;
     for (int round = 0; round < 300; round++) {
@@ -281,6 +334,7 @@ static void random_programs_are_right_on_any_interleaving(void **state)
             check_memory(&t->plan, before);
             check_waits_are_needed(&t->plan);
             check_early_starts(&t->plan);
+            n_steady += check_steady(&t->plan, before);
             assert_true(t->plan.arena_bytes <= t->plan.naive_bytes);
             n_two += t->plan.n_lanes == 2;
             n_shared += t->plan.arena_bytes < t->plan.naive_bytes;
@@ -290,7 +344,7 @@ static void random_programs_are_right_on_any_interleaving(void **state)
         test_graph_free(t);
     }
     /* Else nothing of interest was tested. */
-    assert_true(n_two > 100 && n_shared > 100 && n_elided > 100);
+    assert_true(n_two > 100 && n_shared > 100 && n_elided > 100 && n_steady > 100);
 }
 
 static void without_reuse_nothing_overlaps(void **state)
@@ -414,6 +468,66 @@ static void a_read_of_what_was_just_updated_is_a_full_edge(void **state)
     test_graph_free(t);
 }
 
+/* Inputs that nothing in the step writes, and weights until their update; not what was
+ * made since the last full edge, nor an input that the step itself fills. */
+static void weights_are_steady_until_they_are_updated(void **state)
+{
+    test_graph *t = test_graph_new();
+    const int32_t w = test_value(t, GX_VALUE_PARAM, 4);
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 4);
+    const int32_t batch = test_value(t, GX_VALUE_INPUT, 4);
+    const int32_t h = test_value(t, GX_VALUE_TEMP, 4);
+    const int32_t g = test_value(t, GX_VALUE_TEMP, 4);
+    const int32_t y = test_value(t, GX_VALUE_TEMP, 4);
+    gx_error err = { 0 };
+
+    (void)state;
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ x, -1, -1, batch, -1 });
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ w, x, batch, h, -1 });
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ h, w, -1, g, -1 });
+    test_node(t, &test_update, GX_PHASE_FORWARD, (int32_t[]){ w, g });
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ w, h, batch, y, -1 });
+    test_graph_finish(t);
+    for (int i = 0; i < 5; i++)
+        test_unit(t, 1, &storing);
+    assert_ok(gx_layout(&t->plan, 1, true, 0, &err), &err);
+    const gx_unit *units = t->plan.units;
+
+    assert_true(units[0].steady[TEST_A]);
+    assert_false(units[0].steady[TEST_B]); /* absent */
+    assert_true(units[1].steady[TEST_A] && units[1].steady[TEST_B]);
+    assert_false(units[1].steady[TEST_C]);
+    assert_false(units[2].steady[TEST_A]);
+    assert_true(units[2].steady[TEST_B]);
+    assert_false(units[3].steady[TEST_W] || units[3].steady[TEST_G]);
+    /* Unit 4 reads what was just updated, which makes its edge full. */
+    assert_false(units[4].programmatic_first);
+    assert_true(units[4].steady[TEST_A] && units[4].steady[TEST_B]);
+    assert_false(units[4].steady[TEST_C]);
+    test_graph_free(t);
+}
+
+static void a_unit_that_launches_nothing_makes_no_edge(void **state)
+{
+    test_graph *t = test_graph_new();
+    const int32_t w = test_value(t, GX_VALUE_PARAM, 4);
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 4);
+    gx_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        test_node(
+            t, &test_make, GX_PHASE_FORWARD,
+            (int32_t[]){ w, x, -1, test_value(t, GX_VALUE_TEMP, i == 0 ? 0 : 4), -1 });
+    test_graph_finish(t);
+    for (int i = 0; i < 4; i++)
+        test_unit(t, 1, &storing)->n_launches = i == 1 ? 0 : 1;
+    assert_ok(gx_layout(&t->plan, 1, true, 0, &err), &err);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(t->plan.units[i].programmatic_first, i == 3);
+    test_graph_free(t);
+}
+
 static void a_long_chain_takes_the_memory_of_two_links(void **state)
 {
     enum { LINKS = 100000 };
@@ -525,6 +639,8 @@ int main(void)
         cmocka_unit_test(weight_gradients_and_their_updates_go_to_lane_1),
         cmocka_unit_test(one_lane_needs_no_waits_and_chains_its_launches),
         cmocka_unit_test(a_read_of_what_was_just_updated_is_a_full_edge),
+        cmocka_unit_test(weights_are_steady_until_they_are_updated),
+        cmocka_unit_test(a_unit_that_launches_nothing_makes_no_edge),
         cmocka_unit_test(a_long_chain_takes_the_memory_of_two_links),
         cmocka_unit_test(a_hundred_thousand_values_of_many_sizes_are_placed),
         cmocka_unit_test(sizes_beyond_32_bits_are_counted_right),

@@ -444,7 +444,7 @@ static void mistakes_are_named_at_their_place(void **state)
         { "  - {op: l1, name: l, x: e, target: e}\n",
           "model.yaml:9:26: l1 \"l\": a mean over no elements has no value" },
         { "  - {op: bce_with_logits, name: l, x: y, target: y}\n",
-          "model.yaml:9:39: bce_with_logits \"l\": x is i32, expected f32 or bf16" },
+          "model.yaml:9:39: bce_with_logits \"l\": x is i32, expected f32, bf16 or f16" },
         { "  - {op: bce_with_logits, name: l, x: x, target: p}\nbackward: l\n",
           "bce_with_logits has no gradient for its target, and \"p\" is trained" },
         { "  - {op: mse, name: l, x: p, target: x}\n"

@@ -89,9 +89,9 @@ static void the_head_is_checked(void **state)
         { "gexec: 2\n" OPS, "version \"2\" of the format is not known" },
         { "gexec: 01\n" OPS, "version \"01\"" },
         { "gexec: [1]\n" OPS, "expected the version of the format, 1, found a list" },
-        { HEAD "precision: f16\n" OPS,
-          "\"f16\" is not known; expected f32, tf32 or bf16" },
-        { HEAD "precision: 32\n" OPS, "expected f32, tf32 or bf16" },
+        { HEAD "precision: fp16\n" OPS,
+          "\"fp16\" is not known; expected f32, tf32, bf16 or f16" },
+        { HEAD "precision: 32\n" OPS, "expected f32, tf32, bf16 or f16" },
         { HEAD "name: {a: b}\n" OPS, "expected a name, found a map" },
         { HEAD, "the model has no \"ops\"" },
         { HEAD "ops: {}\n", "expected a list of ops, found a map" },
@@ -187,7 +187,7 @@ static void tensors_are_checked(void **state)
         { "inputs: {x: {shape: [0, 9223372036854775807]}}",
           "limit on elements of a tensor" },
         { "inputs: {x: {shape: [1], dtype: f64}}", "\"f64\" is not known; expected f32" },
-        { "inputs: {x: {shape: [1], dtype: float}}", "expected f32, bf16 or i32" },
+        { "inputs: {x: {shape: [1], dtype: float}}", "expected f32, bf16, f16 or i32" },
         { "inputs: {x: }", "expected a map such as {shape: [64, 10]}, found nothing" },
         { "inputs: [x]", "expected a map of tensors by name, found a list" },
         { "inputs: {1x: {shape: [1]}}", "\"1x\" is not a name" },
@@ -241,6 +241,24 @@ static void default_types_follow_the_precision(void **state)
     (void)state;
     assert_int_equal(graph->values[0].dtype, GX_BF16);
     assert_int_equal(graph->values[1].dtype, GX_F32);
+    gx_graph_free(graph);
+}
+
+static void f16_is_a_type_as_bf16_is(void **state)
+{
+    gx_graph *graph =
+        test_model_good("gexec: 1\nprecision: f16\ninputs: {x: {shape: [1]}}\n"
+                        "params: {w: {shape: [1], dtype: bf16}}\n" OPS);
+    gx_graph *other = test_model_good("gexec: 1\ninputs: {x: {shape: [1], dtype: f16}}\n"
+                                      "params: {w: {shape: [1]}}\n" OPS);
+
+    (void)state;
+    assert_int_equal(graph->values[0].dtype, GX_F16);
+    assert_int_equal(graph->values[1].dtype, GX_BF16);
+    assert_string_equal(gx_graph_precision(graph), "f16");
+    assert_int_equal(other->values[0].dtype, GX_F16);
+    assert_int_equal(other->values[1].dtype, GX_F32);
+    gx_graph_free(other);
     gx_graph_free(graph);
 }
 
@@ -344,8 +362,8 @@ static void a_graph_is_built_in_code(void **state)
     gx_error err;
 
     (void)state;
-    assert_fails(gx_graph_create("g", "f16", &graph, &err), GX_ERR_ARGUMENT, &err,
-                 "expected f32, tf32 or bf16");
+    assert_fails(gx_graph_create("g", "fp16", &graph, &err), GX_ERR_ARGUMENT, &err,
+                 "expected f32, tf32, bf16 or f16");
     assert_null(graph);
     assert_ok(gx_graph_create("g", "bf16", &graph, &err), &err);
     assert_ok(gx_graph_add_tensor(graph, GX_ROLE_INPUT, "x", GX_F32, 2, dim, NULL, &err),
@@ -366,7 +384,7 @@ static void a_graph_is_built_in_code(void **state)
         GX_ERR_MODEL, &err, "did you mean \"zeros\"");
     assert_fails(
         gx_graph_add_tensor(graph, GX_ROLE_PARAM, "v", GX_F64, 1, dim, NULL, &err),
-        GX_ERR_ARGUMENT, &err, "expected f32, bf16 or i32");
+        GX_ERR_ARGUMENT, &err, "expected f32, bf16, f16 or i32");
     assert_fails(
         gx_graph_add_tensor(graph, GX_ROLE_PARAM, "v", GX_F32, 9, dim, NULL, &err),
         GX_ERR_ARGUMENT, &err, "rank 9");
@@ -435,6 +453,7 @@ int main(void)
         cmocka_unit_test(tensors_are_checked),
         cmocka_unit_test(words_are_names),
         cmocka_unit_test(default_types_follow_the_precision),
+        cmocka_unit_test(f16_is_a_type_as_bf16_is),
         cmocka_unit_test(paths_stay_in_the_folder),
         cmocka_unit_test(nested_fields_become_dotted),
         cmocka_unit_test(ops_are_checked),

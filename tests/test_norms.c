@@ -228,7 +228,7 @@ static void the_default_eps_of_rms_norm_goes_by_the_type(void **state)
     static const struct {
         gx_dtype dtype;
         double eps;
-    } types[] = { { GX_F32, 0x1p-23 }, { GX_BF16, 0x1p-7 } };
+    } types[] = { { GX_F32, 0x1p-23 }, { GX_BF16, 0x1p-7 }, { GX_F16, 0x1p-10 } };
     const gx_op *op = gx_op_find("rms_norm");
     double x = 0x1p-4, out = 0;
     gx_error err = { 0 };
@@ -294,7 +294,7 @@ static void mistakes_are_named_at_their_place(void **state)
         { "{op: layer_norm, name: y, x: x, eps: -1}",
           "model.yaml:10:42: layer_norm \"y\": eps is -1, expected 0 or more" },
         { "{op: layer_norm, name: y, x: i}",
-          "model.yaml:10:34: layer_norm \"y\": x is i32, expected f32 or bf16" },
+          "model.yaml:10:34: layer_norm \"y\": x is i32, expected f32, bf16 or f16" },
         { "{op: rms_norm, name: y, x: x, bias: w}",
           "model.yaml:10:35: rms_norm has no field \"bias\"" },
         { "{op: rms_norm, name: y, x: x, eps: abc}",

@@ -284,14 +284,14 @@ static void what_is_no_file_is_refused(void **state)
 static void what_is_written_is_read_back(void **state)
 {
     test_random random = test_random_start(test_seed());
-    static const gx_dtype types[] = { GX_F32, GX_F64, GX_I32, GX_BF16 };
+    static const gx_dtype types[] = { GX_F32, GX_F64, GX_I32, GX_BF16, GX_F16 };
     char *path = test_path("out.npy");
     gx_tensor back;
     gx_error err;
 
     (void)state;
     for (int i = 0; i < 80; i++) {
-        gx_tensor t = { .dtype = types[i % 4],
+        gx_tensor t = { .dtype = types[i % 5],
                         .rank = (int)test_random_int(&random, 0, 4) };
 
         for (int d = 0; d < t.rank; d++)
@@ -306,11 +306,17 @@ static void what_is_written_is_read_back(void **state)
         assert_ok(gx_npy_write(path, &t, &err), &err);
         assert_ok(gx_npy_read(path, &back, &err), &err);
         assert_true(gx_same_shape(&t, &back));
-        assert_int_equal(back.dtype, t.dtype == GX_BF16 ? GX_F32 : t.dtype);
-        for (int64_t k = 0; t.dtype == GX_BF16 && k < n; k++)
-            assert_true(((const float *)back.data)[k] ==
-                        gx_bf16_to_float(((const uint16_t *)t.data)[k]));
-        if (t.dtype != GX_BF16 && bytes > 0)
+        const bool narrow = t.dtype == GX_BF16 || t.dtype == GX_F16;
+
+        assert_int_equal(back.dtype, narrow ? GX_F32 : t.dtype);
+        for (int64_t k = 0; narrow && k < n; k++) {
+            const uint16_t half = ((const uint16_t *)t.data)[k];
+
+            assert_true(
+                ((const float *)back.data)[k] ==
+                (t.dtype == GX_BF16 ? gx_bf16_to_float(half) : gx_f16_to_float(half)));
+        }
+        if (!narrow && bytes > 0)
             assert_memory_equal(back.data, t.data, bytes);
         free(back.data);
         free(t.data);

@@ -117,7 +117,7 @@ static void the_type_is_named_where_elements_need_no_conversion(void **state)
     static const struct {
         const char *descr;
         gx_dtype dtype;
-    } types[] = { { "<f2", GX_N_DTYPES }, { "<f4", GX_F32 }, { "<f8", GX_F64 },
+    } types[] = { { "<f2", GX_F16 },      { "<f4", GX_F32 }, { "<f8", GX_F64 },
                   { "|i1", GX_N_DTYPES }, { "<i4", GX_I32 }, { "<i8", GX_N_DTYPES },
                   { "|u1", GX_N_DTYPES } };
     static const unsigned char zeros[4 * 8];

@@ -54,7 +54,7 @@ static void every_row_is_whole(void **state)
         }
         assert_true(n_args <= GX_MAX_ARGS && n_attrs <= GX_MAX_ATTRS);
         if (!op->internal) {
-            for (int p = 0; p < 3; p++)
+            for (int p = 0; p < GX_N_PRECISIONS; p++)
                 assert_true(op->tolerance[p] > 0 && op->tolerance[p] < 0.05);
         }
     }
@@ -318,6 +318,29 @@ static void operand_numbers_are_the_order_of_the_fields(void **state)
         { "schedule", "every", GX_SCHEDULE_EVERY },
         { "schedule", "factor", GX_SCHEDULE_FACTOR },
         { "schedule", "accumulate", GX_SCHEDULE_ACCUMULATE },
+        { "schedule", "skipped", GX_SCHEDULE_SKIPPED },
+        { "sgd", "master", GX_SGD_MASTER },
+        { "momentum", "master", GX_MOMENTUM_MASTER },
+        { "nesterov", "master", GX_MOMENTUM_MASTER },
+        { "adam", "master", GX_ADAMW_MASTER },
+        { "adamw", "master", GX_ADAMW_MASTER },
+        { "softmax_cross_entropy.bwd", "dy", GX_SCE_BWD_DY },
+        { "mse.bwd", "dy", GX_MSE_BWD_DY },
+        { "loss_scale", "norm", GX_LOSS_SCALE_NORM },
+        { "loss_scale", "step", GX_LOSS_SCALE_STEP },
+        { "loss_scale", "scale", GX_LOSS_SCALE_SCALE },
+        { "loss_scale", "skipped", GX_LOSS_SCALE_SKIPPED },
+        { "loss_scale", "tracker", GX_LOSS_SCALE_TRACKER },
+        { "loss_scale", "factor", GX_LOSS_SCALE_FACTOR },
+        { "loss_scale", "update", GX_LOSS_SCALE_UPDATE },
+        { "loss_scale", "out", GX_LOSS_SCALE_OUT },
+        { "loss_scale", "used", GX_LOSS_SCALE_USED },
+        { "loss_scale", "count", GX_LOSS_SCALE_COUNT },
+        { "loss_scale", "max_norm", GX_LOSS_SCALE_MAX_NORM },
+        { "loss_scale", "growth_interval", GX_LOSS_SCALE_INTERVAL },
+        { "loss_scale", "growth", GX_LOSS_SCALE_GROWTH },
+        { "loss_scale", "backoff", GX_LOSS_SCALE_BACKOFF },
+        { "loss_scale", "accumulate", GX_LOSS_SCALE_ACCUMULATE },
         { "gather", "data", GX_GATHER_DATA },
         { "gather", "index", GX_GATHER_INDEX },
         { "gather", "sample", GX_GATHER_SAMPLE },
@@ -357,14 +380,14 @@ static void operand_numbers_are_the_order_of_the_fields(void **state)
  * shows is a number. */
 static void every_sample_runs(void **state)
 {
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
     const uint64_t seed = test_seed();
     int n_samples = 0;
 
     (void)state;
     for (size_t i = 0; i < gx_op_count(); i++) {
         for (const char *const *text = gx_op_at(i)->samples; *text; text++) {
-            for (int p = 0; p < 3; p++) {
+            for (int p = 0; p < GX_N_PRECISIONS; p++) {
                 test_walk model = test_walk_parse(*text, precisions[p],
                                                   p == 1 ? GX_EVAL : GX_TRAIN, seed);
 

@@ -66,7 +66,7 @@ static const bad_model bad_models[] = {
       "gemm \"fc\": a is [4, 8] transposed and b is [8, 3]: the inner sizes 4 and 8 "
       "differ" },
     { "  - {op: gemm, name: fc, a: y, b: w}\n",
-      "model.yaml:8:29: gemm \"fc\": a is i32, expected f32 or bf16" },
+      "model.yaml:8:29: gemm \"fc\": a is i32, expected f32, bf16 or f16" },
     { "  - {op: gemm, name: fc, a: x, b: b}\n",
       "model.yaml:8:35: gemm \"fc\": b has shape [3], expected 2 dimensions" },
     { "  - {op: gemm, name: fc, a: x, b: w, epilogue: {bias: c}}\n",

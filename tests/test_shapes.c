@@ -71,8 +71,8 @@ static void expect_shape(const test_walk *model, const char *name, const shape *
 /* A model of one op of x, in a random type; i32 too. */
 static test_walk one_op(test_random *random, const shape *x, const char *op)
 {
-    static const char *const types[] = { "f32", "bf16", "i32" };
-    const char *type = types[test_random_int(random, 0, 2)];
+    static const char *const types[] = { "f32", "bf16", "f16", "i32" };
+    const char *type = types[test_random_int(random, 0, 3)];
     char text[TEXT], shape_text[200];
 
     snprintf(text, sizeof text,
@@ -314,6 +314,34 @@ static void cast_rounds_once(void **state)
     test_walk_free(&model);
 }
 
+/* To nearest, ties to even; an f16 ends at 65504, and 65520 is halfway past it. */
+static void cast_to_f16_rounds_and_overflows(void **state)
+{
+    static const double from[] = { 2049, 2051, -2051, 65519, 65520, -70000, NAN };
+    static const double to[] = { 2048, 2052, -2052, 65504, INFINITY, -INFINITY, NAN };
+    test_walk model = test_walk_parse(
+        HEAD "inputs:\n  x: {shape: [7]}\n  i: {shape: [7], dtype: i32}\n"
+             "ops:\n  - {op: cast, name: y, x: x, dtype: f16}\n"
+             "  - {op: cast, name: z, x: i, dtype: f16}\n"
+             "  - {op: cast, name: back, x: y, dtype: f32}\noutputs: [y, z, back]\n",
+        "f32", GX_TRAIN, 1);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
+        test_walk_tensor(&model, "x")[i] = from[i];
+        test_walk_tensor(&model, "i")[i] = isnan(from[i]) ? 0 : from[i];
+    }
+    test_walk_step(&model);
+    for (size_t i = 0; i < ARRAY_SIZE(to); i++) {
+        const double y = test_walk_tensor(&model, "y")[i];
+
+        assert_true(y == to[i] || (isnan(y) && isnan(to[i])));
+        assert_true(test_walk_tensor(&model, "back")[i] == y || isnan(y));
+        assert_true(test_walk_tensor(&model, "z")[i] == (isnan(to[i]) ? 0 : to[i]));
+    }
+    test_walk_free(&model);
+}
+
 /* --- gradients --- */
 
 /* All ops in a row with random sizes, between a parameter that is read twice and a loss:
@@ -477,7 +505,7 @@ static void what_does_not_fit_is_said_with_its_place(void **state)
         { "op: concat, name: y, x: [x], axis: -4",
           "model.yaml:10:41: concat \"y\": axis is -4, expected one from -3 to 2" },
         { "op: cast, name: y, x: x, dtype: i64",
-          "model.yaml:10:38: dtype is \"i64\", expected one of: f32, bf16, i32" },
+          "model.yaml:10:38: dtype is \"i64\", expected one of: f32, bf16, f16, i32" },
     };
 
     (void)state;
@@ -494,6 +522,7 @@ int main(void)
         cmocka_unit_test(concat_puts_one_after_the_other),
         cmocka_unit_test(cast_to_integers_cuts_off),
         cmocka_unit_test(cast_rounds_once),
+        cmocka_unit_test(cast_to_f16_rounds_and_overflows),
         cmocka_unit_test(gradients_are_difference_quotients),
         cmocka_unit_test(labels_are_checked_where_they_come_in),
         cmocka_unit_test(what_does_not_fit_is_said_with_its_place),

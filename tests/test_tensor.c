@@ -10,10 +10,14 @@ static void types_have_names_and_sizes(void **state)
     (void)state;
     assert_string_equal(gx_dtype_name(GX_F32), "f32");
     assert_string_equal(gx_dtype_name(GX_BF16), "bf16");
+    assert_string_equal(gx_dtype_name(GX_F16), "f16");
     assert_string_equal(gx_dtype_name(GX_I32), "i32");
     assert_string_equal(gx_dtype_name(GX_F64), "f64");
     assert_int_equal(gx_dtype_bytes(GX_F32), 4);
     assert_int_equal(gx_dtype_bytes(GX_BF16), 2);
+    assert_int_equal(gx_dtype_bytes(GX_F16), 2);
+    assert_true(gx_is_float(GX_F32) && gx_is_float(GX_BF16) && gx_is_float(GX_F16));
+    assert_false(gx_is_float(GX_I32) || gx_is_float(GX_F64));
     assert_int_equal(gx_dtype_bytes(GX_I32), 4);
     assert_int_equal(gx_dtype_bytes(GX_F64), 8);
     assert_int_equal(gx_dtype_bytes((gx_dtype)77), 0);
@@ -139,6 +143,83 @@ static void doubles_are_rounded_once(void **state)
     }
 }
 
+/* From the bits of a half, by the formula of the standard. */
+static double half(uint32_t bits)
+{
+    const int exponent = (int)(bits >> 10 & 0x1f);
+    const double digits = bits & 0x3ff;
+    const double size =
+        exponent == 0 ? digits * 0x1p-24 : ldexp(1 + digits * 0x1p-10, exponent - 15);
+
+    return bits & 0x8000 ? -size : size;
+}
+
+static void every_f16_survives(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < 0x10000; bits++) {
+        const float value = gx_f16_to_float((uint16_t)bits);
+
+        if ((bits & 0x7fff) > 0x7c00) {
+            assert_true(isnan(value));
+            assert_true(isnan(gx_f16_to_float(gx_f16_from_float(value))));
+            assert_true(isnan(gx_round_to(GX_F16, (double)value)));
+            continue;
+        }
+        if ((bits & 0x7fff) == 0x7c00)
+            assert_true(isinf(value) && (value < 0) == (bits == 0xfc00));
+        else
+            assert_true((double)value == half(bits));
+        assert_int_equal(gx_f16_from_float(value), bits);
+        assert_true(gx_round_to(GX_F16, (double)value) == (double)value);
+        assert_int_equal(signbit(value) != 0, bits >> 15);
+    }
+}
+
+/* Between each two neighbours: the middle goes to the even one, what is off it by one
+ * unit of the wider type to the nearer. */
+static void check_between(uint32_t low)
+{
+    const double a = half(low), b = low == 0x7bff ? 65536 : half(low + 1);
+    const double middle = (a + b) / 2;
+    const double beyond = low == 0x7bff ? INFINITY : b;
+    const double even = low % 2 == 0 ? a : beyond;
+
+    for (int sign = -1; sign <= 1; sign += 2) {
+        const float under = nextafterf((float)middle, 0);
+        const float over = nextafterf((float)middle, INFINITY);
+
+        assert_true(gx_round_to(GX_F16, sign * middle) == sign * even);
+        assert_true(gx_round_to(GX_F16, sign * nextafter(middle, 0)) == sign * a);
+        assert_true(gx_round_to(GX_F16, sign * nextafter(middle, INFINITY)) ==
+                    sign * beyond);
+        assert_true((double)gx_f16_to_float(gx_f16_from_float((float)(sign * middle))) ==
+                    sign * even);
+        assert_true((double)gx_f16_to_float(gx_f16_from_float((float)sign * under)) ==
+                    sign * a);
+        assert_true((double)gx_f16_to_float(gx_f16_from_float((float)sign * over)) ==
+                    sign * beyond);
+    }
+}
+
+static void f16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t low = 0; low < 0x7c00; low++)
+        check_between(low);
+    assert_int_equal(gx_f16_from_float(65504.0F), 0x7bff);
+    assert_int_equal(gx_f16_from_float(65519.996F), 0x7bff);
+    assert_int_equal(gx_f16_from_float(65520.0F), 0x7c00);
+    assert_int_equal(gx_f16_from_float(-1e30F), 0xfc00);
+    assert_int_equal(gx_f16_from_float(INFINITY), 0x7c00);
+    assert_int_equal(gx_f16_from_float(-0.0F), 0x8000);
+    assert_int_equal(gx_f16_from_float(-0x1p-26F), 0x8000);
+    assert_int_equal(gx_f16_from_float(0x1.8p-25F), 1);
+    assert_true(isinf(gx_round_to(GX_F16, 1e300)));
+    assert_true(gx_round_to(GX_F16, 1e-300) == 0);
+    assert_true(isnan(gx_round_to(GX_F16, NAN)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +229,8 @@ int main(void)
         cmocka_unit_test(bf16_rounds_to_nearest_even),
         cmocka_unit_test(every_bf16_survives),
         cmocka_unit_test(doubles_are_rounded_once),
+        cmocka_unit_test(every_f16_survives),
+        cmocka_unit_test(f16_rounds_to_nearest_even),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

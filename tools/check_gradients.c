@@ -180,20 +180,37 @@ static gx_status try_parameter(gx_check *check, const gx_snapshot *start,
     return st;
 }
 
-/* Reads "NAME.grad" of a parameter as the step at the start leaves it. */
+/* What the loss is multiplied by where its gradient is taken: 1 in most models. */
+static gx_status loss_scale(const gx_check *check, double *scale, gx_error *err)
+{
+    gx_tensor cell = { .dtype = GX_F64, .data = scale };
+
+    *scale = 1;
+    if (gx_graph_find(check->exact.graph[GX_PROGRAM_TRAIN], "gexec.scale") < 0)
+        return GX_OK;
+    return gx_state_read(check->exact.state, "gexec.scale", &cell, err);
+}
+
+/* Reads "NAME.grad" of a parameter as the step at the start leaves it, by the loss as it
+ * is. */
 static gx_status read_gradient(gx_check *check, const gx_snapshot *start,
                                const gx_value_info *parameter, gx_tensor *gradient,
                                gx_error *err)
 {
     const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
+    double scale;
     char name[256];
     gx_value_info value;
 
     snprintf(name, sizeof name, "%s.grad", parameter->name);
     value = gx_graph_value(graph, (size_t)gx_graph_find(graph, name));
     GX_TRY(gx_state_restore(check->exact.state, start, err));
+    GX_TRY(loss_scale(check, &scale, err));
     GX_TRY(gx_exec_run(check->reference, GX_MODE_CPU, 1, err));
-    return gx_host_tensor_read(check->reference, &value, GX_F64, gradient, err);
+    GX_TRY(gx_host_tensor_read(check->reference, &value, GX_F64, gradient, err));
+    for (int64_t i = 0; i < gx_count(gradient); i++)
+        ((double *)gradient->data)[i] /= scale;
+    return GX_OK;
 }
 
 static gx_status zero_gradient(const gx_value_info *parameter, gx_tensor *gradient,

@@ -8,13 +8,14 @@
 #include "interrupt.h"
 
 /* How far a whole step may be from the exact one, as a share of the reference's norm. A
- * chain of tens of ops adds roundings of 2^-24 (f32), 2^-11 (products of tf32 operands)
- * and 2^-9 (every stored bf16); squares in the optimizer's state double them. */
+ * chain of tens of ops adds roundings of 2^-24 (f32), 2^-11 (products of tf32 operands),
+ * 2^-12 (every stored f16) and 2^-9 (every stored bf16); squares in the optimizer's state
+ * double them. */
 static double tolerance_of(const char *precision)
 {
     if (strcmp(precision, "f32") == 0)
         return 2e-5;
-    return strcmp(precision, "tf32") == 0 ? 2e-2 : 8e-2;
+    return strcmp(precision, "bf16") == 0 ? 8e-2 : 2e-2;
 }
 
 /* One element may be off by more than the norm allows for, but not by any amount. */

@@ -23,7 +23,7 @@ static const char model_text[] =
     "gexec: 1\n"
     "name: spirals\n"
     "dims: {batch: 50, hidden: 64}\n"
-    "precision: f32                   # f32 | tf32 | bf16\n"
+    "precision: f32                   # f32 | tf32 | bf16 | f16\n"
     "data:\n"
     "  x: x.npy                       # rows are samples\n"
     "  y: y.npy\n"

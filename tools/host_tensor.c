@@ -44,6 +44,8 @@ double gx_host_tensor_at(const gx_tensor *tensor, int64_t i)
         return ((const int32_t *)tensor->data)[i];
     case GX_BF16:
         return gx_bf16_to_float(((const uint16_t *)tensor->data)[i]);
+    case GX_F16:
+        return gx_f16_to_float(((const uint16_t *)tensor->data)[i]);
     case GX_N_DTYPES:
         break;
     }

@@ -101,6 +101,32 @@ static void print_launches(const gx_run *run, FILE *out)
             gx_plan_mark(run->session.plan[run->program]).text);
 }
 
+/* What has become of the scale of the loss; false: the model has none. */
+static gx_status read_scale(const gx_run *run, bool *has, double *scale, double *skipped,
+                            gx_error *err)
+{
+    gx_tensor of_scale = { .dtype = GX_F64, .data = scale };
+    gx_tensor of_skipped = { .dtype = GX_F64, .rank = 1, .dim = { 1 }, .data = skipped };
+
+    *has = gx_graph_find(run->session.graph[GX_PROGRAM_TRAIN], "gexec.skipped") >= 0;
+    if (!*has)
+        return GX_OK;
+    GX_TRY(gx_state_read(run->session.state, "gexec.scale", &of_scale, err));
+    return gx_state_read(run->session.state, "gexec.skipped", &of_skipped, err);
+}
+
+static gx_status print_scale(const gx_run *run, FILE *out, gx_error *err)
+{
+    double scale = 0, skipped = 0;
+    bool has;
+
+    GX_TRY(read_scale(run, &has, &scale, &skipped, err));
+    if (has)
+        fprintf(out, "  loss scale  %s; %.0f update%s skipped\n",
+                gx_words_real(scale).text, skipped, skipped == 1.0 ? "" : "s");
+    return GX_OK;
+}
+
 gx_status gx_run_print(gx_run *run, FILE *out, gx_error *err)
 {
     const gx_session *const session = &run->session;
@@ -126,6 +152,7 @@ gx_status gx_run_print(gx_run *run, FILE *out, gx_error *err)
             session->needs.exact ? " kept in double" : "",
             gx_words_seed(session->args->seed).text);
     print_history(run, out);
+    GX_TRY(print_scale(run, out, err));
     fprintf(out, "  time        %s for the steps",
             gx_words_seconds(history->train_s).text);
     if (history->steps && history->train_s > 0)
@@ -254,6 +281,23 @@ static void put_stats(gx_json *json, const gx_run *run)
     gx_json_end(json);
 }
 
+static gx_status put_scale(gx_json *json, const gx_run *run, gx_error *err)
+{
+    double scale = 0, skipped = 0;
+    bool has;
+
+    GX_TRY(read_scale(run, &has, &scale, &skipped, err));
+    if (!has) {
+        gx_json_text(json, "loss_scale", NULL);
+        return GX_OK;
+    }
+    gx_json_object(json, "loss_scale");
+    gx_json_real(json, "scale", scale);
+    gx_json_integer(json, "skipped", (int64_t)skipped);
+    gx_json_end(json);
+    return GX_OK;
+}
+
 gx_status gx_run_write_json(gx_run *run, gx_error *err)
 {
     const gx_session *const session = &run->session;
@@ -287,7 +331,8 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
                 history->names);
     put_figures(json, "held_out", history->evaluations, history->n_evaluations,
                 history->n_held_columns, history->held_names);
-    st = put_outputs(json, run, err);
+    st = put_scale(json, run, err);
+    st = gx_first(st, put_outputs(json, run, err));
     put_curves(json, history);
     gx_json_end(json);
     if (st == GX_OK)

@@ -99,7 +99,7 @@ typedef struct gx_field_text {
 
 typedef enum gx_role { GX_ROLE_INPUT, GX_ROLE_PARAM } gx_role;
 
-/* `precision` is "f32", "tf32" or "bf16"; strings are copied by all of these. */
+/* `precision` is "f32", "tf32", "bf16" or "f16"; strings are copied by all of these. */
 GX_API gx_status gx_graph_create(const char *name, const char *precision,
                                  gx_graph **graph, gx_error *err) GX_MUST_CHECK;
 /* `init` is an initialiser as in YAML, such as "he_normal" or "normal: {std: 0.02}"; NULL
@@ -113,7 +113,8 @@ GX_API gx_status gx_graph_add_op(gx_graph *graph, const char *op, const char *na
 GX_API gx_status gx_graph_set_backward(gx_graph *graph, const char *loss,
                                        gx_error *err) GX_MUST_CHECK;
 /* What the YAML has beside the optimizer's map is a field too: "clip_norm", "accumulate",
- * {"schedule", "cosine"}, "schedule.steps", "groups.0.params.0", "groups.0.lr". */
+ * {"schedule", "cosine"}, "schedule.steps", {"loss_scale", "dynamic"},
+ * "loss_scale.initial", {"master", "f32"}, "groups.0.params.0", "groups.0.lr". */
 GX_API gx_status gx_graph_set_optimizer(gx_graph *graph, const char *op,
                                         const gx_field_text *fields, size_t n_fields,
                                         gx_error *err) GX_MUST_CHECK;

@@ -2,7 +2,7 @@
 . ./lib.sh
 
 model=$root/tests/data/good/attention.yaml
-for precision in f32 tf32 bf16; do
+for precision in f32 tf32 bf16 f16; do
     sed "s/^name: .*/&\nprecision: $precision/" "$model" >"$work/model.yaml"
     run 0 run "$work/model.yaml" --device cpu --steps 500
     loss=$(awk '/last step +loss/ { print $4 }' "$work/out")

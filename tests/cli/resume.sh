@@ -52,6 +52,30 @@ for name in w1.sum w1.buf gexec.lr gexec.lr.1; do
     [ -s "$work/split/$name.npy" ] || fail "--out DIR did not write $name.npy"
 done
 
+# In f16, with masters and a scale that overflows at first and grows later.
+sed -e 's/^precision: .*/precision: f16/' \
+    -e 's/^optimizer: .*/optimizer:\n  adamw: {lr: 1.0e-3}\n  master: f32\n  moments: f32\n  accumulate: 2\n  loss_scale: {dynamic: {initial: 4194304, growth_interval: 8}}/' \
+    -e 's/^metrics: {/&loss_scale: {}, skipped: {}, /' "$digits" >"$work/half.yaml"
+run 0 run "$work/half.yaml" --device cpu -q --set hidden=16 --steps 60 --seed 3 --out "$work/all16"
+out '^  loss scale  [0-9.e+]+; [1-9][0-9]* updates? skipped$'
+out '^  last step .*loss_scale [0-9.e+]+  skipped [1-9]'
+for steps in 1 5 30; do
+    rest=$((60 - steps))
+    run 0 run "$work/half.yaml" --device cpu -q --set hidden=16 --steps $steps --seed 3 --out "$work/split16"
+    run 0 run "$work/half.yaml" --device cpu --set hidden=16 --steps $rest --seed 3 \
+        --resume "$work/split16" --out "$work/split16" --json "$work/run.json"
+    ! grep -q -- '--resume' "$work/err" || fail "$last: something was missing"
+    json "$work/run.json"
+    diff -r "$work/all16" "$work/split16" >&2 || fail "$steps + $rest steps in f16 are not 60 steps"
+done
+for name in w1.master w1.m gexec.scale gexec.skipped gexec.growth_tracker; do
+    [ -s "$work/split16/$name.npy" ] || fail "--out DIR did not write $name.npy"
+done
+grep -q '"skipped": [1-9]' "$work/run.json" || fail "the JSON does not tell of skipped updates"
+sed -e 's/4194304/1024/' "$work/half.yaml" >"$work/small.yaml"
+run 0 check "$work/small.yaml" --device cpu -q --set hidden=8 --samples 2
+out '^  cpu +w1.master .*ok$'
+
 # The expanded model is the same, and check passes: the step that it takes is an update.
 run 0 plan "$work/training.yaml" --device cpu --set hidden=8 --yaml
 cp "$work/out" "$work/expanded.yaml"

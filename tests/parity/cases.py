@@ -29,6 +29,7 @@ class Draw:
         self.loss = False
 
     def add(self, field, shape, values, kind="param"):
+        """kind: param, input, index (i32), or f32 where the model's own type is another."""
         self.operands[field] = (tuple(shape), values, kind)
         return self
 
@@ -499,7 +500,7 @@ def topk(rng, entry):
 def perplexity(rng, entry):
     draw = Draw(lambda torch, x: {"out": torch.exp(x["loss"])})
     draw.outputs["out"] = "f32"
-    return draw.add("loss", [], [rng.uniform(0, 4)], "input")
+    return draw.add("loss", [], [rng.uniform(0, 4)], "f32")
 
 
 # --- what is left to others ---
@@ -511,6 +512,7 @@ NOT_IN_TORCH = {
     "accumulate": "part of optimizers with `accumulate`, which optimizers.py compares",
     "grad_norm": "part of optimizers with `clip_norm`, which optimizers.py compares",
     "schedule": "part of optimizers with `schedule`, which optimizers.py compares",
+    "loss_scale": "part of optimizers with `loss_scale`, which optimizers.py compares",
     "gather": "a batch of a data set under gexec's own shuffle; curves.py compares what "
               "training on one gives",
     "step.end": "gexec's counters and log",

@@ -29,11 +29,14 @@ import tempfile
 import model
 
 STEPS = 100
-TYPES = {"cpu": ("f64", "f32", "bf16"), "gpu": ("f32", "tf32", "bf16")}
+TYPES = {"cpu": ("f64", "f32", "bf16", "f16"), "gpu": ("f32", "tf32", "bf16", "f16")}
 # f64 and f32: orders of summation, carried on through 100 steps. tf32: operands of products
 # have 11 bits, PyTorch's 24. bf16 and f16: each tensor that is stored has 8 and 11 bits, and
 # where two sums in f32 differ in the last place, a store may turn out one way or the other.
 ALLOWED = {"f64": 1e-12, "f32": 5e-5, "tf32": 2e-2, "f16": 2e-2, "bf16": 6e-2}
+# How f16 is trained: what AdamW keeps leaves the range of f16, in PyTorch too.
+LOSS_SCALE = 1024
+MIXED = f", master: f32, moments: f32, loss_scale: {LOSS_SCALE}}}"
 # What has to be left of the first loss for a curve to say anything.
 LEARNT = 0.75
 
@@ -211,7 +214,9 @@ def ours(args, name, curve, dtype, folder):
         m.sections["inputs"] += curve.data["inputs"]
         m.sections["data"] += curve.data["data"]
     m.sections["ops"] = [f"  - {line}" for line in curve.ops]
-    m.rest = [*curve.rest, "backward: loss", "outputs: [loss]"]
+    rest = [line[:-1] + MIXED if dtype == "f16" and line.startswith("optimizer:") else line
+            for line in curve.rest]
+    m.rest = [*rest, "backward: loss", "outputs: [loss]"]
     m.run(args, STEPS)
     return m.curve("loss")
 
@@ -223,6 +228,7 @@ def held(values, own, dtype):
 def theirs(torch, curve, dtype):
     kind = {"f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}.get(
         dtype, torch.float32)
+    mixed = dtype == "f16"
 
     def put(shape, values, own):
         values = held(values, own, dtype)
@@ -233,18 +239,24 @@ def theirs(torch, curve, dtype):
     if curve.data:
         tensors["all_x"] = put(*curve.data["all_x"], None)
         tensors["all_y"] = put(*curve.data["all_y"], "i32")
-    params = [tensors[name].requires_grad_() for name, (section, *_) in curve.tensors.items()
-              if section == "params"]
+    names = [name for name, (section, *_) in curve.tensors.items() if section == "params"]
+    params = [(tensors[name].float() if mixed else tensors[name]).requires_grad_()
+              for name in names]
     optimizer, scheduler = curve.optimizer(torch, params)
+    scaler = torch.amp.GradScaler("cpu", enabled=mixed, init_scale=LOSS_SCALE,
+                                  growth_interval=10 * STEPS)
     losses = []
     for step in range(STEPS):
+        tensors.update((name, p.to(kind)) for name, p in zip(names, params))
         loss = curve.loss(torch, tensors, step)
         losses.append(loss.item())
         optimizer.zero_grad()
-        loss.backward()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         if curve.clip:
             torch.nn.utils.clip_grad_norm_(params, curve.clip)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         if scheduler:
             scheduler.step()
     return losses

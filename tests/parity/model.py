@@ -106,6 +106,8 @@ def read_npy(path):
         raw = file.read()
     size = struct.unpack("<H", raw[8:10])[0]
     head = ast.literal_eval(raw[10:10 + size].decode())
+    if head["descr"] == "<f2":
+        return head["shape"], [x for x, in struct.iter_unpack("<e", raw[10 + size:])]
     kind = {"<f8": "d", "<f4": "f", "<i4": "i", "|u1": "B"}[head["descr"]]
     data = array.array(kind, raw[10 + size:])
     if sys.byteorder != "little":

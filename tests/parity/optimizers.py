@@ -18,6 +18,7 @@ ROWS, INNER, OUTER = 24, 9, 5
 # stored tensor in each of 50 steps (50 * 2^-24 = 3e-6), Adam divides by roots of small
 # squares.
 ALLOWED = {"f64": 1e-12, "f32": 1e-5}
+SCALER = {"initial": 256, "growth_interval": 4, "growth": 4}
 
 
 def torch_options(torch, name, lr, settings):
@@ -58,6 +59,16 @@ def schedule_of(torch, optimizer, lr, schedule):
     return lrs.SequentialLR(optimizer, [first, after()], [warmup])
 
 
+def scaler_of(torch, scale):
+    """PyTorch's scaler for the words of a model; it does nothing where there is none."""
+    dynamic = isinstance(scale, dict)
+    s = scale["dynamic"] if dynamic else {}
+    return torch.amp.GradScaler(
+        "cpu", enabled=scale is not None, init_scale=s["initial"] if dynamic else scale or 1,
+        growth_factor=s.get("growth", 2.0), backoff_factor=s.get("backoff", 0.5),
+        growth_interval=s["growth_interval"] if dynamic else 10 * STEPS)
+
+
 def configurations():
     """(optimizer, lr, settings, what stands beside it)"""
     plain = {"sgd": 0.2, "momentum": 0.05, "nesterov": 0.05, "adam": 0.01, "adamw": 0.01}
@@ -70,6 +81,9 @@ def configurations():
     for name, lr in plain.items():
         yield name, lr, {}, {"clip_norm": 0.1}
         yield name, lr, {}, {"accumulate": 4}
+        yield name, lr, {}, {"loss_scale": 1024}
+        yield name, lr, {}, {"loss_scale": {"dynamic": SCALER}, "clip_norm": 0.1,
+                             "accumulate": 3}
     for schedule in ({"step": {"every": 7, "factor": 0.6}},
                      {"step": {"every": 7, "factor": 0.6, "warmup": 5}},
                      {"constant": {"warmup": 9}},
@@ -94,11 +108,17 @@ def map_words(value):
 
 
 def title(name, settings, beside):
+    def beside_text(key, value):
+        if key == "group":
+            return key
+        if not isinstance(value, dict):
+            return f"{key}={map_words(value)}"
+        (kind, fields), = value.items()
+        return f"{key}={kind}" if key == "loss_scale" else \
+            kind + ("+warmup" if "warmup" in fields else "")
+
     return " ".join([name, *(f"{k}={v}" for k, v in settings.items()),
-                     *(f"{k}={map_words(v)}" if k in ("clip_norm", "accumulate") else
-                       "group" if k == "group" else next(iter(v)) +
-                       ("+warmup" if "warmup" in next(iter(v.values())) else "")
-                       for k, v in beside.items())])
+                     *(beside_text(k, v) for k, v in beside.items())])
 
 
 def numbers(dtype):
@@ -116,8 +136,8 @@ def ours(args, dtype, start, folder, name, lr, settings, beside):
     m.op("gemm", "y", a="x", b="w", **{"epilogue.bias": "b", "epilogue.act": "tanh"})
     m.op("mse", "loss", x="y", target="t")
     section = {name: {"lr": lr, **settings}}
-    section.update({key: beside[key] for key in ("schedule", "clip_norm", "accumulate")
-                    if key in beside})
+    section.update({key: beside[key] for key in ("schedule", "clip_norm", "accumulate",
+                                                    "loss_scale") if key in beside})
     if "group" in beside:
         section["groups"] = None
     text = map_words(section)
@@ -146,19 +166,22 @@ def theirs(torch, dtype, start, name, lr, settings, beside):
     elif factors:
         scheduler = schedule_of(torch, optimizer, lr, factors)
     n, losses = beside.get("accumulate", 1), []
+    scaler = scaler_of(torch, beside.get("loss_scale"))
     for step in range(STEPS):
         loss = torch.nn.functional.mse_loss(torch.tanh(x @ w + b), t)
         losses.append(loss.item())
-        (loss / n).backward()
+        scaler.scale(loss / n).backward()
         if (step + 1) % n:
             continue
+        scaler.unscale_(optimizer)
         if "clip_norm" in beside:
             torch.nn.utils.clip_grad_norm_([w, b], beside["clip_norm"])
         if scheduler and "group" in beside:
             for group, rate in zip(optimizer.param_groups, group_lrs):
                 group["lr"] = rate * reference.param_groups[0]["lr"]
             reference.step()
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad()
         if scheduler:
             scheduler.step()

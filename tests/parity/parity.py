@@ -10,8 +10,8 @@ there as missing in PyTorch is a failure.
     tests/parity/parity.py --gexec build/release/gexec --device gpu
 
 On the CPU the types are f32 and f64, in which gexec keeps every tensor in double
-(gexec run --exact). On a GPU they are f32, without TF32, and bf16; PyTorch computes the
-latter in double from the same bf16 numbers, so that its own roundings are not ours.
+(gexec run --exact). On a GPU they are f32, without TF32, bf16 and f16; PyTorch computes the
+latter two in double from the same numbers, so that its own roundings are not ours.
 
 Exit status: 0 all is within its bounds; 1 something is not; 2 bad usage; 3 no PyTorch, or
 no GPU.
@@ -30,7 +30,7 @@ import cases
 import model
 import optimizers
 
-TYPES = {"cpu": ("f32", "f64"), "gpu": ("f32", "bf16")}
+TYPES = {"cpu": ("f32", "f64"), "gpu": ("f32", "bf16", "f16")}
 
 
 def arguments():
@@ -67,9 +67,11 @@ class Drawn:
 
     def __init__(self, draw, prefix, dtype, rng):
         self.draw, self.prefix = draw, prefix
+        f32 = "f64" if dtype == "f64" else "f32"
         self.operands = {
             field: (shape, values if kind == "index" else
-                    [model.round_to(dtype, x) for x in values], kind)
+                    [model.round_to(f32 if kind == "f32" else dtype, x) for x in values],
+                    kind)
             for field, (shape, values, kind) in draw.operands.items()}
         self.rng = rng
         self.dy = {}
@@ -80,7 +82,7 @@ class Drawn:
         for field, (shape, values, kind) in self.operands.items():
             name = f"{self.prefix}.{field}"
             m.tensor("params" if kind == "param" else "inputs", name, shape, values,
-                     "i32" if kind == "index" else None)
+                     {"index": "i32", "f32": "f32"}.get(kind))
             if not any(field in names for names in self.draw.lists.values()):
                 fields[field] = name
         for field, names in self.draw.lists.items():

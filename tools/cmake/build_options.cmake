@@ -33,7 +33,7 @@ endif()
 add_library(gexec_build INTERFACE)
 target_compile_definitions(gexec_build INTERFACE
     GX_HAVE_CUDA=${GX_HAVE_CUDA} GX_HAVE_NVTX=${GX_HAVE_NVTX}
-    GX_HAVE_CUPTI=${GX_HAVE_CUPTI}
+    GX_HAVE_CUPTI=${GX_HAVE_CUPTI} GX_TEST_DELAYS=$<BOOL:${GEXEC_TEST_DELAYS}>
     $<$<COMPILE_LANGUAGE:C>:_XOPEN_SOURCE=700;_FILE_OFFSET_BITS=64>)
 if(GX_HAVE_CUDA)
     # "90-real;120-virtual" as "sm_90 compute_120", for messages.

@@ -1,0 +1,114 @@
+/* The way back through an epilogue for large matrices: the widest loads there are, and
+ * column sums over the blocks of a cluster. */
+#include "cluster.cuh"
+#include "epilogue_kernels.h"
+#include "kernel.cuh"
+
+namespace
+{
+
+constexpr int X = 16, Y = 32; /* threads along columns and rows */
+constexpr int ROWS = 4;       /* that a thread should have before there are more blocks */
+constexpr int MAX_GRID_Y = 65535;
+
+/* Threads of one column add in the order of y, blocks of a cluster in theirs. */
+template <typename T, int ACT>
+__global__ void __launch_bounds__(X *Y)
+    epilogue_bwd_wide_kernel(const __grid_constant__ gx_epilogue_bwd e)
+{
+    constexpr int N = gx_widest<T>, WIDTH = X * N;
+    __shared__ float sums[Y][WIDTH], blocks[GX_MAX_CLUSTER][WIDTH];
+    const T *dy = static_cast<const T *>(e.dy), *saved = static_cast<const T *>(e.saved);
+    T *dx = static_cast<T *>(e.dx), *dbias = static_cast<T *>(e.dbias);
+    const int64_t first = (int64_t)blockIdx.x * WIDTH, c = first + threadIdx.x * N;
+    const int64_t row_step = (int64_t)gridDim.y * Y;
+    const int own = (int)(threadIdx.y * X + threadIdx.x);
+    const bool is_cluster = dbias != nullptr && gridDim.y > 1;
+    float total[N] = {};
+
+    if (is_cluster)
+        gx_arrive_at_cluster(false);
+    gx_begin_kernel();
+#pragma unroll 4
+    for (int64_t r = (int64_t)blockIdx.y * Y + threadIdx.y; c < e.columns && r < e.rows;
+         r += row_step) {
+        const int64_t at = r * e.columns + c;
+        float v[N], s[N] = {};
+
+        gx_load_vector(v, dy + at);
+        if (ACT != GX_ACT_NONE)
+            gx_load_vector(s, saved + at);
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            v[i] = gx_act_backward(ACT, v[i], s[i]);
+            total[i] += v[i];
+        }
+        if (dx != nullptr)
+            gx_store_vector(dx + at, v);
+    }
+    if (dbias == nullptr)
+        return;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        sums[threadIdx.y][threadIdx.x * N + i] = total[i];
+    __syncthreads();
+    float sum = 0.0f;
+
+    if (is_cluster)
+        gx_wait_for_cluster(); /* every block of it has begun */
+    if (own < WIDTH) {
+        for (int y = 0; y < Y; y++)
+            sum += sums[y][own];
+        if (is_cluster)
+            gx_store_at_first(&blocks[blockIdx.y][own], sum);
+    }
+    if (is_cluster) {
+        gx_arrive_at_cluster(true);
+        gx_wait_for_cluster();
+        sum = 0.0f;
+        for (int b = 0; own < WIDTH && b < (int)gridDim.y; b++)
+            sum += blocks[b][own];
+    }
+    if (own < WIDTH && first + own < e.columns && blockIdx.y == 0)
+        gx_store(dbias + first + own, sum);
+}
+
+static const void *instance(const gx_epilogue_bwd *e)
+{
+    return gx_with_type(e->dtype, [&](auto of) -> const void * {
+        using T = typename decltype(of)::type;
+
+        switch (e->act) {
+#define WIDE_CASE(act, name, reads, flops) \
+    case GX_ACT_##act:                     \
+        return (const void *)epilogue_bwd_wide_kernel<T, GX_ACT_##act>;
+            GX_ACT_LIST(WIDE_CASE)
+#undef WIDE_CASE
+        default:
+            return nullptr;
+        }
+    });
+}
+
+} // namespace
+
+extern "C" gx_status gx_epilogue_bwd_wide_load(const gx_epilogue_bwd *backward,
+                                               gx_error *err)
+{
+    return gx_load_kernel(instance(backward), 0, "epilogue_bwd_wide_kernel", err);
+}
+
+extern "C" gx_status gx_epilogue_bwd_wide_launch(const gx_epilogue_bwd *backward,
+                                                 gx_ctx *ctx, gx_error *err)
+{
+    const bool has_sums = backward->dbias != NULL;
+    const int64_t width = (int64_t)X * gx_widest_of(backward->dtype);
+    const unsigned blocks_x = gx_grid_for(backward->columns, width, INT32_MAX);
+    const unsigned blocks_y = gx_grid_for(backward->rows, (int64_t)Y * ROWS,
+                                          has_sums ? GX_MAX_CLUSTER : MAX_GRID_Y);
+    void *args[] = { (void *)backward };
+
+    return gx_launch_cluster(ctx, "epilogue_bwd_wide_kernel", instance(backward),
+                             dim3(blocks_x, blocks_y), dim3(X, Y),
+                             has_sums ? blocks_y : 1, 0, args, err);
+}

@@ -1,0 +1,266 @@
+/* With kernels that dawdle (GEXEC_TEST_DELAYS): programmatic edges and lanes give the
+ * bits of one lane with full edges, and a kernel that reads too early would have shown.
+ */
+#include "gpu_delays.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch.h"
+#include "support_gpu.h"
+
+enum {
+    STEPS = 1000,
+    CHUNK = 100,  /* steps between two comparisons of all bits */
+    PROBES = 200, /* launches of the chain of probes */
+    TEXT_BYTES = 1 << 16
+};
+
+static int compute_capability(void)
+{
+    int major = 0, minor = 0;
+
+    assert_int_equal(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0),
+                     cudaSuccess);
+    assert_int_equal(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0),
+                     cudaSuccess);
+    return 10 * major + minor;
+}
+
+static void need_delays(void)
+{
+    if (GX_TEST_DELAYS)
+        return;
+    print_message("no delays in this build: configure with -DGEXEC_TEST_DELAYS=ON\n");
+    skip();
+}
+
+/* --- does a kernel that reads too early show? --- */
+
+static gx_status record_probe(gx_ctx *ctx, const void *copy, float *from, float *to,
+                              gx_error *err)
+{
+    float before = -1, after = 1;
+    void *first[] = { &from, &before }, *second[] = { &from, &after };
+    void *third[] = { &to, &from };
+    const dim3 grid = { PROBE_GRID, 1, 1 }, block = { PROBE_BLOCK, 1, 1 };
+
+    GX_TRY(gx_launch(ctx, "fill", probe_fill(), grid, block, 0, first, err));
+    GX_TRY(gx_launch(ctx, "fill", probe_fill(), grid, block, 0, second, err));
+    return gx_launch(ctx, "copy", copy, grid, block, 0, third, err);
+}
+
+/* Launches of (from = -1, from = 1, to = from) behind which `to` was not all 1. */
+static int count_wrong(const void *copy)
+{
+    gx_ctx ctx = { .cc = compute_capability(), .programmatic = true };
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaStream_t stream;
+    float *memory, *host = malloc(PROBE_N * sizeof *host);
+    gx_error err;
+    int n_wrong = 0;
+
+    assert_non_null(host);
+    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                     cudaSuccess);
+    assert_int_equal(cudaMalloc((void **)&memory, 2 * PROBE_N * sizeof *memory),
+                     cudaSuccess);
+    ctx.stream = stream;
+    assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                     cudaSuccess);
+    const gx_status st = record_probe(&ctx, copy, memory, memory + PROBE_N, &err);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    assert_ok(st, &err);
+    assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    for (int i = 0; i < PROBES; i++) {
+        bool wrong = false;
+
+        assert_int_equal(cudaGraphLaunch(exec, stream), cudaSuccess);
+        assert_int_equal(cudaMemcpyAsync(host, memory + PROBE_N, PROBE_N * sizeof *host,
+                                         cudaMemcpyDeviceToHost, stream),
+                         cudaSuccess);
+        assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+        for (int k = 0; k < PROBE_N; k++)
+            wrong |= host[k] != 1;
+        n_wrong += wrong;
+    }
+    assert_int_equal(cudaGraphExecDestroy(exec), cudaSuccess);
+    assert_int_equal(cudaGraphDestroy(graph), cudaSuccess);
+    assert_int_equal(cudaFree(memory), cudaSuccess);
+    assert_int_equal(cudaStreamDestroy(stream), cudaSuccess);
+    free(host);
+    return n_wrong;
+}
+
+static void a_kernel_that_reads_too_early_is_caught(void **state)
+{
+    (void)state;
+    need_delays();
+    if (compute_capability() < 90) {
+        print_message("no programmatic launch before compute capability 9.0\n");
+        skip();
+    }
+    assert_int_equal(count_wrong(probe_copy()), 0);
+    const int n_wrong = count_wrong(probe_early_copy());
+
+    print_message("reading too early: %d of %d launches wrong\n", n_wrong, (int)PROBES);
+    /* Most of them: a test that catches one in a hundred would not do. */
+    assert_true(n_wrong > PROBES / 2);
+}
+
+/* --- models --- */
+
+static char *read_model(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, TEXT_BYTES);
+
+    assert_non_null(file);
+    assert_non_null(text);
+    assert_true(fread(text, 1, TEXT_BYTES - 1, file) > 0);
+    assert_true(feof(file));
+    fclose(file);
+    return text;
+}
+
+/* A hash over the bits of the losses and other logged figures of the last steps. */
+static uint64_t log_bits(gpu_program *program, int64_t n_steps)
+{
+    size_t n_logged = 0;
+    gx_error err;
+
+    while (gx_graph_logged(program->graph, n_logged))
+        n_logged++;
+    const size_t bytes = n_logged * (size_t)n_steps * sizeof(double);
+    double *rows = malloc(bytes + 1);
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+    assert_non_null(rows);
+    assert_true(n_logged > 0);
+    assert_ok(gx_exec_log(program->exec, n_steps, rows, &err), &err);
+    /* Else equal bits would mean nothing. */
+    for (size_t i = 0; i < n_logged * (size_t)n_steps; i++)
+        assert_true(isfinite(rows[i]));
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ ((const unsigned char *)rows)[i]) * UINT64_C(0x100000001b3);
+    free(rows);
+    return sum;
+}
+
+enum { N_CHUNKS = STEPS / CHUNK };
+
+/* What every chunk of steps left: parameters, state, and the figures of each step. */
+typedef struct trail {
+    uint64_t bits[N_CHUNKS], logged[N_CHUNKS];
+} trail;
+
+static void follow(const char *text, const gpu_options *options, gx_mode mode,
+                   trail *found, int64_t *n_programmatic)
+{
+    gpu_program program;
+
+    gpu_open_text(&program, text, options);
+    for (int i = 0; i < N_CHUNKS; i++) {
+        gpu_run(&program, mode, CHUNK);
+        found->bits[i] = gpu_bits(&program);
+        found->logged[i] = log_bits(&program, CHUNK);
+    }
+    *n_programmatic = gx_exec_stats_get(program.exec).programmatic_edges;
+    gpu_close(&program);
+}
+
+static void assert_same_trail(const trail *a, const trail *b, const char *what,
+                              const gpu_options *options)
+{
+    for (int i = 0; i < N_CHUNKS; i++) {
+        if (a->bits[i] == b->bits[i] && a->logged[i] == b->logged[i])
+            continue;
+        fail_msg("%s, force %s, %d lanes, %d steps a launch: other bits at step %d or "
+                 "before",
+                 what, options->force ? options->force : "nothing", options->lanes,
+                 options->steps_per_launch, (i + 1) * (int)CHUNK);
+    }
+}
+
+/* Eager, one lane, full edges: nothing overlaps. Against it replays, and eager steps with
+ * programmatic edges. */
+static void compare(const char *path, const char *precision, const char *force)
+{
+    static trail expected, found;
+    static const struct {
+        int lanes, steps_per_launch;
+        gx_mode mode;
+    } ways[] = { { 1, 1, GX_MODE_GRAPH },
+                 { 2, 1, GX_MODE_GRAPH },
+                 { 2, 4, GX_MODE_GRAPH },
+                 { 2, 1, GX_MODE_EAGER } };
+    char *text = read_model(path);
+    char *at = strstr(text, "precision: ");
+    gpu_options options = { .force = force, .folder = "graphs/examples" };
+    int64_t n_programmatic;
+
+    if (at)
+        memcpy(at + strlen("precision: "), precision, strlen("tf32"));
+    follow(text, &options, GX_MODE_EAGER, &expected, &n_programmatic);
+    assert_int_equal(n_programmatic, 0);
+    options.programmatic = GX_ON;
+    for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+        options.lanes = ways[w].lanes;
+        options.steps_per_launch = ways[w].steps_per_launch;
+        follow(text, &options, ways[w].mode, &found, &n_programmatic);
+        /* Without any there was nothing to get wrong. */
+        if (ways[w].mode == GX_MODE_GRAPH && compute_capability() >= 90)
+            assert_true(n_programmatic > 0);
+        assert_same_trail(&expected, &found, path, &options);
+    }
+    free(text);
+}
+
+static void compare_each_way(const char *path)
+{
+    static const char *const precisions[] = { "tf32", "bf16" };
+    static const char *const forced[] = { NULL, "fused", "tile" };
+
+    need_delays();
+    for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
+        for (size_t f = 0; f < ARRAY_SIZE(forced); f++)
+            compare(path, precisions[p], forced[f]);
+    }
+}
+
+static void a_small_classifier_has_the_bits_of_full_edges(void **state)
+{
+    (void)state;
+    compare_each_way("graphs/examples/mnist_mlp.yaml");
+}
+
+static void a_deep_chain_has_the_bits_of_full_edges(void **state)
+{
+    (void)state;
+    compare_each_way("graphs/examples/deep_narrow.yaml");
+}
+
+/* Batches that the step itself gathers, attention and norms. */
+static void batches_and_blocks_have_the_bits_of_full_edges(void **state)
+{
+    (void)state;
+    need_delays();
+    compare("graphs/examples/digits_mlp.yaml", "tf32", NULL);
+    compare("graphs/examples/encoder_copy.yaml", "tf32", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_that_reads_too_early_is_caught),
+        cmocka_unit_test(a_small_classifier_has_the_bits_of_full_edges),
+        cmocka_unit_test(a_deep_chain_has_the_bits_of_full_edges),
+        cmocka_unit_test(batches_and_blocks_have_the_bits_of_full_edges),
+    };
+
+    gpu_start();
+    return cmocka_run_group_tests_name("gpu_delays", tests, NULL, NULL);
+}
