@@ -51,6 +51,7 @@ __device__ __forceinline__ void points_of_memory(const gx_head &g, int tile_rows
     const int64_t c = column + threadIdx.x % MEMORY_COLUMNS;
     const int64_t row = (int64_t)blockIdx.y * tile_rows;
     const int64_t end = row + tile_rows < g.rows ? row + tile_rows : g.rows;
+    const float scale = point_scale(g);
     float total = 0.0f, column_sum = 0.0f;
 
     if (c < g.columns) {
@@ -59,7 +60,7 @@ __device__ __forceinline__ void points_of_memory(const gx_head &g, int tile_rows
             const int64_t at = r * g.columns + c;
 
             column_sum += point_at<T>(g, at, gx_to_float(static_cast<const T *>(g.x)[at]),
-                                      target_at<T>(g, at), &total);
+                                      target_at<T>(g, at), scale, &total);
         }
     }
     leave_points<T, MEMORY_COLUMNS>(g, column, total, column_sum, shared, sums);

@@ -159,8 +159,9 @@ __device__ __forceinline__ float softmax_row(const gx_head &g, float *x, T *dx, 
     /* The label's term is kept apart from the others': 1 - p would cancel where the
      * label is nearly sure. */
     const float own = expf(at_label - most), total = own + others;
-    const float scale = 1.0f / (total * divisor);
-    const float share = g.smoothing / ((float)g.columns * divisor);
+    const float dy = g.dy != nullptr ? *g.dy : 1.0f;
+    const float scale = dy / (total * divisor);
+    const float share = dy * (g.smoothing / ((float)g.columns * divisor));
     const float back = g.smoothing > 0.0f ? share * (float)(g.columns - 1) : 0.0f;
 
     for (int c = first; c < n; c += lanes) {
@@ -240,15 +241,21 @@ __device__ __forceinline__ float target_at(const gx_head &g, int64_t at)
     return gx_to_float(static_cast<const T *>(g.target)[at]);
 }
 
+/* What the derivative of an element is multiplied by. */
+__device__ __forceinline__ float point_scale(const gx_head &g)
+{
+    return __fmul_rn((float)(1.0 / (double)g.divisor), g.dy != nullptr ? *g.dy : 1.0f);
+}
+
 /* One element: writes its derivative and returns it; adds its loss to `total`. */
 template <typename T>
 __device__ __forceinline__ float point_at(const gx_head &g, int64_t at, float x,
-                                          float target, float *total)
+                                          float target, float scale, float *total)
 {
     float slope;
 
     *total += gx_point(g.kind, x, target, &slope);
-    slope *= (float)(1.0 / (double)g.divisor);
+    slope *= scale;
     if (g.dx != nullptr)
         gx_store(static_cast<T *>(g.dx) + at, slope);
     return slope;

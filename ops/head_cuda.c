@@ -124,6 +124,7 @@ static void add_product(gx_head *head, const gx_group *group, const head_calls *
     head->rows = product.m;
     head->columns = product.n;
     head->k = product.k;
+    head->steady_b = gx_is_steady(group, 0, GX_GEMM_B);
     head->a = product.a;
     head->b = product.b;
     head->a_row = product.trans_a ? 1 : product.k;
@@ -164,8 +165,15 @@ static void add_points(gx_head *head, const gx_call *loss)
     head->divisor = is_mean ? head->rows * head->columns : 1;
 }
 
-/* All but the shape and what hangs on it. The losses have their operands at the same
- * numbers. */
+/* The losses have their operands at the same numbers. */
+_Static_assert((int)GX_SCE_LOGITS == (int)GX_MSE_X &&
+                   (int)GX_SCE_LABELS == (int)GX_MSE_TARGET &&
+                   (int)GX_SCE_OUT == (int)GX_MSE_OUT &&
+                   (int)GX_SCE_BWD_DLOGITS == (int)GX_MSE_BWD_DX &&
+                   (int)GX_SCE_BWD_DY == (int)GX_MSE_BWD_DY,
+               "one description for all");
+
+/* All but the shape and what hangs on it. */
 static gx_head describe(const gx_group *group)
 {
     const head_calls calls = find_calls(group);
@@ -177,6 +185,7 @@ static gx_head describe(const gx_group *group)
         .dtype = x->dtype,
         .x = x->data,
         .loss = wanted(group, calls.loss, GX_SCE_OUT),
+        .dy = gx_data(calls.bwd, GX_SCE_BWD_DY),
         .dx = wanted(group, calls.bwd, GX_SCE_BWD_DLOGITS),
         .dbias = calls.sums ? wanted(group, calls.sums, GX_EPILOGUE_BWD_DBIAS) : NULL,
     };

@@ -50,6 +50,7 @@ typedef struct gx_head {
     int64_t k;
     const void *a, *b;
     int64_t a_row, a_k, b_k, b_column;
+    bool steady_b;    /* no kernel since the last full edge has written b */
     const void *bias; /* or NULL */
     void *out;        /* product + bias */
     /* the loss */
@@ -62,6 +63,7 @@ typedef struct gx_head {
     const void *target;
     gx_dtype target_dtype; /* f32 or like x */
     int64_t divisor;       /* of the sum over rows or elements */
+    const float *dy;       /* NULL: 1 */
     float *loss;
     void *dx, *dbias;
     /* what several blocks leave for the last of them */

@@ -30,20 +30,28 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
     float sum[MI][2 * NP][4];
     uint32_t a[TURN][ROWS][WORDS], b[TURN][NP][2][WORDS];
 
-    __device__ __forceinline__ void load(const direct_operand<T> &pa,
-                                         const direct_operand<T> &pb, int row, int column,
-                                         int chunk)
+    __device__ __forceinline__ void load_a(const direct_operand<T> &p, int row, int chunk)
+    {
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+#pragma unroll
+        for (int i = 0; i < TURN; i++)
+            load_chunk<T, ROWS, true, false>(a[i], p, row + ROWS * g,
+                                             (chunk + i * WK) * 16 + 4 * t);
+    }
+
+    __device__ __forceinline__ void load_b(const direct_operand<T> &p, int column,
+                                           int chunk)
     {
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 
 #pragma unroll
         for (int i = 0; i < TURN; i++) {
-            const int k = (chunk + i * WK) * 16 + 4 * t;
-
-            load_chunk<T, ROWS, true, false>(a[i], pa, row + ROWS * g, k);
 #pragma unroll
-            for (int p = 0; p < NP; p++)
-                load_chunk<T, 2, B_TURNED, false>(b[i][p], pb, column + 16 * p + 2 * g, k);
+            for (int piece = 0; piece < NP; piece++)
+                load_chunk<T, 2, B_TURNED, false>(b[i][piece], p,
+                                                  column + 16 * piece + 2 * g,
+                                                  (chunk + i * WK) * 16 + 4 * t);
         }
     }
 
@@ -98,7 +106,8 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
         }
     }
 
-    /* Leaves the warps' sums for every thread; `meanwhile` loads what else is needed. */
+    /* Leaves the warps' sums for every thread. Waits for the kernels before on the way;
+     * `meanwhile` loads what else is needed. */
     template <typename MEANWHILE>
     __device__ __forceinline__ void run(const gx_head &g, int row, int column,
                                         float *sums, MEANWHILE &&meanwhile)
@@ -120,12 +129,17 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
                     sum[x][y][e] = 0.0f;
             }
         }
+        if (g.steady_b)
+            load_b(pb, column, chunk);
         gx_begin_kernel();
-        load(pa, pb, row, column, chunk);
+        load_a(pa, row, chunk);
+        if (!g.steady_b)
+            load_b(pb, column, chunk);
         meanwhile();
         multiply();
         for (chunk += TURN * WK; chunk < n_chunks; chunk += TURN * WK) {
-            load(pa, pb, row, column, chunk);
+            load_a(pa, row, chunk);
+            load_b(pb, column, chunk);
             multiply();
         }
         leave(sums);
@@ -199,6 +213,7 @@ __global__ void __launch_bounds__(PRODUCT::THREADS, 1)
     const int c = threadIdx.x % BN, first = threadIdx.x / BN;
     const bool has_column = column + c < (int)g.columns;
     float bias = 0.0f, target[PER_THREAD];
+    float scale = 0.0f;
     int label = 0;
     PRODUCT product;
 
@@ -208,6 +223,8 @@ __global__ void __launch_bounds__(PRODUCT::THREADS, 1)
             bias = gx_to_float(static_cast<const T *>(g.bias)[column + c]);
         if (g.is_softmax)
             label = label_of(g, row, BM);
+        else
+            scale = point_scale(g);
 #pragma unroll
         for (int i = 0; i < PER_THREAD; i++) {
             const int r = first + i * STEP;
@@ -234,7 +251,7 @@ __global__ void __launch_bounds__(PRODUCT::THREADS, 1)
         if (g.is_softmax)
             tile[r * LD + c] = x; /* over the first warp's sum, which no one else reads */
         else
-            column_sum += point_at<T>(g, at, x, target[i], &total);
+            column_sum += point_at<T>(g, at, x, target[i], scale, &total);
     }
     double divisor = (double)g.divisor;
 

@@ -47,7 +47,7 @@
                       "labels: y, dy: s, dlogits: z" more "}\noutputs: [z]\n")
 
 /* The end of a classifier: a product, a bias, the loss and all gradients. `gemm` are
- * further fields of the product and `loss` of the loss. */
+ * further fields of the product, `loss` of the loss and `more` of the optimizer. */
 #define CLASSES_HEAD(rows, k, w, classes, first, gemm, loss, more)                    \
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" rows ", " k "]",                              \
                                "normal") "  y: {shape: [" rows                        \
@@ -58,8 +58,9 @@
               "  - {op: gemm, name: fc, a: x, b: w" gemm ", out: z}\n"                \
               "  - {op: softmax_cross_entropy, name: loss, logits: z, labels: y" loss \
               "}\n"                                                                   \
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\n" more "outputs: [loss]\n")
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}" more "}\noutputs: [loss]\n")
 #define BIAS ", epilogue: {bias: b}"
+#define SEEN "}\nmetrics: {accuracy: {logits: z, labels: y}"
 
 /* The same behind a bias alone. */
 #define CLASSES_BIAS(rows, classes, first, loss)                                      \
@@ -99,16 +100,14 @@ const char *const gx_sce_samples[] = {
      * that fill pieces, and too many; operands that lie in every way. */
     CLASSES_HEAD("1", "4", "[4, 2]", "2", "0", BIAS, "", ""),
     CLASSES_HEAD("5", "12", "[12, 3]", "3", "0", BIAS, "", ""),
-    CLASSES_HEAD("20", "7", "[7, 10]", "10", "0", BIAS, "",
-                 "metrics: {accuracy: {logits: z, labels: y}}\n"),
-    CLASSES_HEAD("33", "20", "[7, 20]", "7", "0", ", trans_b: true" BIAS, "",
-                 "metrics: {accuracy: {logits: z, labels: y}}\n"),
+    CLASSES_HEAD("20", "7", "[7, 10]", "10", "0", BIAS, "", SEEN),
+    CLASSES_HEAD("33", "20", "[7, 20]", "7", "0", ", trans_b: true" BIAS, "", SEEN),
     CLASSES_HEAD("12", "12", "[12, 20]", "20", "0", ", trans_a: true" BIAS, "", ""),
     CLASSES_HEAD("300", "16", "[16, 34]", "34", "0", BIAS, ", label_smoothing: 0.1", ""),
     CLASSES_HEAD("40", "24", "[24, 128]", "128", "0", BIAS, ", reduction: sum", ""),
     CLASSES_HEAD("17", "8", "[130, 8]", "130", "0", ", trans_b: true" BIAS, "", ""),
     CLASSES_HEAD("70", "36", "[36, 6]", "6", "-1", BIAS,
-                 ", ignore_index: -1, label_smoothing: 0.1", ""),
+                 ", ignore_index: -1, label_smoothing: 0.1", ", loss_scale: 96"),
     CLASSES_HEAD("600", "9", "[9, 5]", "5", "0", ", epilogue: {bias: b, scale: 2}", "",
                  ""),
     CLASSES_HEAD("33", "40", "[40, 24]", "24", "0", "", "", ""),
@@ -200,13 +199,14 @@ const char *const gx_perplexity_samples[] = {
         "  - {op: gemm, name: fc, a: x, b: w" gemm ", out: z}\n"                       \
         "  - {op: " op ", name: loss, x: z, target: t}\n"                              \
         "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [" more "loss]\n")
-#define POINTS_BIAS(op, shape, n, loss)                                    \
-    GX_SAMPLE(GX_SAMPLE_TENSOR("t", shape, "{uniform: [0, 1]}"),           \
-              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "normal")      \
-                  GX_SAMPLE_TENSOR("b", "[" n "]", "normal") GX_SAMPLE_OPS \
-              "  - {op: epilogue, name: e, x: x, bias: b, out: z}\n"       \
-              "  - {op: " op ", name: loss, x: z, target: t" loss "}\n"    \
-              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n")
+#define POINTS_BIAS(op, shape, n, loss)                                                \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("t", shape, "{uniform: [0, 1]}"),                       \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("x", shape, "normal")                  \
+                  GX_SAMPLE_TENSOR("b", "[" n "]", "normal") GX_SAMPLE_OPS             \
+              "  - {op: epilogue, name: e, x: x, bias: b, out: z}\n"                   \
+              "  - {op: " op ", name: loss, x: z, target: t" loss "}\n"                \
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}, loss_scale: 96}\noutputs: " \
+              "[loss]\n")
 
 #define ALL_POINTS(op, out)                                                         \
     POINTS_WITH(op, "[]", out, ""), POINTS_WITH(op, "[1]", out, ""),                \
@@ -219,8 +219,9 @@ const char *const gx_mse_samples[] = {
     POINTS_TRAINED("mse", "[7]", ", reduction: sum"),
     POINTS_TRAINED("mse", "[1]", ""),
     POINTS_TRAINED("mse", "[9, 130]", ""),
+    POINTS_TRAINED_SCALED("mse"),
     POINTS_BIAS("mse", "[1, 1]", "1", ""),
-    POINTS_BIAS("mse", "[33, 65]", "65", ", reduction: sum"),
+    POINTS_BIAS("mse", "[3, 65]", "65", ", reduction: sum"),
     POINTS_BIAS("mse", "[3, 100, 5]", "5", ""),
     POINTS_HEAD("mse", "[1, 1]", "[1, 1]", "[1, 1]", "1", BIAS, ""),
     POINTS_HEAD("mse", "[33, 20]", "[20, 7]", "[33, 7]", "7", BIAS, ""),
@@ -229,7 +230,6 @@ const char *const gx_mse_samples[] = {
                 ", trans_b: true" BIAS, ""),
     POINTS_HEAD("mse", "[20, 12]", "[12, 34]", "[20, 34]", "34", "", ""),
     POINTS_HEAD("mse", "[32, 128]", "[128, 96]", "[32, 96]", "96", BIAS, ""),
-    POINTS_TRAINED_SCALED("mse"),
     NULL
 };
 const char *const gx_mse_bwd_samples[] = { ALL_POINTS("mse.bwd", "dx"),
@@ -237,8 +237,8 @@ const char *const gx_mse_bwd_samples[] = { ALL_POINTS("mse.bwd", "dx"),
 const char *const gx_l1_samples[] = { ALL_POINTS("l1", "out"),
                                       POINTS_TRAINED("l1", "[7]", ", reduction: sum"),
                                       POINTS_TRAINED("l1", "[9, 130]", ""),
-                                      POINTS_BIAS("l1", "[33, 65]", "65", ""),
                                       POINTS_TRAINED_SCALED("l1"),
+                                      POINTS_BIAS("l1", "[33, 65]", "65", ""),
                                       NULL };
 const char *const gx_l1_bwd_samples[] = { ALL_POINTS("l1.bwd", "dx"),
                                           ALL_SCALED("l1.bwd"), NULL };
@@ -246,9 +246,9 @@ const char *const gx_bce_samples[] = {
     ALL_POINTS("bce_with_logits", "out"),
     POINTS_TRAINED("bce_with_logits", "[7]", ", reduction: sum"),
     POINTS_TRAINED("bce_with_logits", "[9, 130]", ""),
+    POINTS_TRAINED_SCALED("bce_with_logits"),
     POINTS_BIAS("bce_with_logits", "[33, 6]", "6", ""),
     POINTS_HEAD("bce_with_logits", "[40, 24]", "[24, 18]", "[40, 18]", "18", BIAS, ""),
-    POINTS_TRAINED_SCALED("bce_with_logits"),
     NULL
 };
 const char *const gx_bce_bwd_samples[] = { ALL_POINTS("bce_with_logits.bwd", "dx"),

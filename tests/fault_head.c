@@ -169,7 +169,7 @@ static void every_sample_of_a_loss_runs_in_one_kernel(void **state)
 {
     static const char *const rows[] = { "softmax_cross_entropy", "mse", "l1",
                                         "bce_with_logits" };
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
     static const char *const forced[] = { "head", "fused" };
 
     (void)state;
@@ -193,8 +193,9 @@ static void every_sample_of_a_loss_runs_in_one_kernel(void **state)
 
 static void a_classifier_ends_in_one_launch(void **state)
 {
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
-    static const int sources[] = { GX_HEAD_PLAIN, GX_HEAD_TENSOR, GX_HEAD_TENSOR };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
+    static const int sources[] = { GX_HEAD_PLAIN, GX_HEAD_TENSOR, GX_HEAD_TENSOR,
+                                   GX_HEAD_TENSOR };
 
     (void)state;
     for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {

@@ -46,19 +46,19 @@ static void every_sample_is_right_in_every_shape(void **state)
 {
     static const char *const rows[] = { "softmax_cross_entropy", "mse", "l1",
                                         "bce_with_logits" };
-    static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
     test_device *s = *state;
     int ran = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(precisions); i++) {
-        const gx_op *op = gx_op_find(rows[i / 3]);
+        const gx_op *op = gx_op_find(rows[i / 4]);
 
         for (const char *const *text = op->samples; *text; text++) {
-            test_walk walk = test_walk_parse(*text, precisions[i % 3], GX_TRAIN, s->seed);
+            test_walk walk = test_walk_parse(*text, precisions[i % 4], GX_TRAIN, s->seed);
 
             test_walk_step(&walk);
             ran += check_groups(s, &walk, 0);
-            if (i % 3 == 0) /* the tensor cores want aligned operands */
+            if (i % 4 == 0) /* the tensor cores want aligned operands */
                 ran += check_groups(s, &walk, 1);
             test_walk_free(&walk);
         }

@@ -234,13 +234,17 @@ int test_call_run(test_device *s, const gx_alternative *alternative,
     return prepared.n_algos;
 }
 
-static int precision_of(const gx_call *call)
+static gx_precision precision_of(const gx_call *call)
 {
-    if (call->arg[0].dtype == GX_BF16)
+    switch (call->arg[0].dtype) {
+    case GX_BF16:
         return GX_PRECISION_BF16;
-    if (call->arg[0].dtype == GX_F16)
+    case GX_F16:
         return GX_PRECISION_F16;
-    return call->precision == GX_PRECISION_TF32 ? GX_PRECISION_TF32 : GX_PRECISION_F32;
+    default:
+        return call->precision == GX_PRECISION_TF32 ? GX_PRECISION_TF32
+                                                    : GX_PRECISION_F32;
+    }
 }
 
 /* The outputs of a call that are not elided. */
