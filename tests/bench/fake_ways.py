@@ -1,7 +1,7 @@
 """Stands in for gexec and for the peers' interpreter: answers as they do, with made-up times.
 
 FAKE_WAYS names a file of JSON, by way: step_s, the seconds of a step; load, what `load` does
-(hang, die, error); time, the same of `time`; shift, added to the losses; ready, of gexec.
+(hang once, die, error); time, the same of `time`; shift, added to the losses; ready, of gexec.
 """
 
 import json
@@ -17,8 +17,12 @@ def tell(answer):
 
 
 def trouble(kind):
-    if kind == "hang":
-        time.sleep(600)
+    if kind == "hang once":
+        mark = os.environ["FAKE_WAYS"] + ".hung"
+        if os.path.exists(mark):
+            return False
+        with open(mark, "w"):
+            time.sleep(600)
     if kind == "die":
         print("a library said so", file=sys.stderr)
         sys.exit(7)
