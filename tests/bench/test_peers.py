@@ -208,12 +208,17 @@ class FakeWay:
 
 class Rounds(unittest.TestCase):
     def test_differences_are_of_the_fall(self):
-        self.assertEqual(rounds.difference([2, 1.5, 1], [2, 1.5, 1]), 0)
-        self.assertAlmostEqual(rounds.difference([2, 1.6, 1], [2, 1.5, 1]), 0.1)
-        self.assertAlmostEqual(rounds.difference([12, 11.6, 11], [12, 11.5, 11]), 0.1)
+        def apart(ours, theirs, precision="f32"):
+            return rounds.difference(ours, theirs, precision)
+
+        self.assertEqual(apart([2, 1.5, 1], [2, 1.5, 1]), 0)
+        self.assertAlmostEqual(apart([2, 1.6, 1], [2, 1.5, 1]), 0.1, 5)
+        self.assertAlmostEqual(apart([12, 11.6, 11], [12, 11.5, 11]), 0.1, 5)
+        # A curve that hardly falls is held to what its type resolves.
+        self.assertAlmostEqual(apart([2.001, 2], [2, 1.999], "bf16"), 1 / (1 + 2 / 0.512), 3)
         for ours, theirs in (([1, 1], [1, 1]), ([2, math.nan], [2, 1]), ([2], [2, 1]),
                              ([2, 1], [2, math.inf])):
-            self.assertEqual(rounds.difference(ours, theirs), math.inf)
+            self.assertEqual(apart(ours, theirs), math.inf)
 
     def test_pairs_are_of_one_round_and_one_clock(self):
         ours = [{"wall_s": 2, "device_s": 1}, {"wall_s": 4, "device_s": 1}]
@@ -285,7 +290,7 @@ class Floors(Folder):
         self.assertIsNone(floors.floor(case, None)["chain_s"])
 
     def test_ceilings_are_found_where_doctor_puts_them(self):
-        for name, data in (("doctor", {"checks": [{"name": "x"}, {"ceilings": CEILINGS}]}),
+        for name, data in (("doctor", [{"subject": "x"}, {"ceilings": CEILINGS}]),
                            ("none", {"ceilings": None})):
             with open(self.path(name), "w") as file:
                 json.dump(data, file)

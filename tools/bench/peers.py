@@ -194,7 +194,7 @@ def add_figures(result):
                 for name, found in blocks.items() if name in table.PEERS}
         if ours in losses:
             result["loss_difference"][ours] = {
-                name: rounds.difference(losses[ours], found)
+                name: rounds.difference(losses[ours], found, result["precision"])
                 for name, found in losses.items() if name in table.PEERS}
 
 

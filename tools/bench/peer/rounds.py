@@ -12,11 +12,13 @@ WARM_STEPS = 5
 FEWEST, MOST = 5, 5000  # steps of a block
 FEWEST_ROUNDS = 3
 RESERVE_SECONDS = 15  # for the rounds, when the ways of a case take all the time
-# Largest difference of two losses at a step, over what the peer's curve falls by. f32: orders
-# of summation. tf32: operands of products have 11 bits, and not every product of a way needs
-# to take them. bf16: each tensor that is stored has 8 bits, parameters and moments too, a
-# store may turn out one way or the other, and small steps are lost, so that curves fall less.
-LOSS_BOUND = {"f32": 1e-3, "tf32": 2e-2, "bf16": 1e-1}
+# The figure is the largest difference of two losses at a step, over what the peer's curve
+# falls by and, for curves that hardly fall, half a unit in the last place of what products
+# take (RESOLUTION) of its first loss. f32: orders of summation. tf32: operands of products
+# have 11 bits, and not every product of a way needs to take them. bf16: each tensor that is
+# stored has 8 bits, parameters and moments too, and a store may turn out one way or the other.
+LOSS_BOUND = {"f32": 1e-3, "tf32": 2e-2, "bf16": 5e-2}
+RESOLUTION = {"f32": 2**-24, "tf32": 2**-12, "bf16": 2**-9}
 
 
 class Clock:
@@ -49,13 +51,14 @@ def summary(values):
             "p95": quantile(values, 0.95), "count": len(values), "raw": values}
 
 
-def difference(ours, theirs):
-    """The largest difference of two curves, as LOSS_BOUND counts it; infinite where one holds
-    what is no number, or the peer's does not fall."""
+def difference(ours, theirs, precision):
+    """How far two curves part, as LOSS_BOUND counts it; infinite where one holds what is no
+    number, or the peer's does not fall."""
     if len(ours) != len(theirs) or not all(map(math.isfinite, [*ours, *theirs])):
         return math.inf
     fall = theirs[0] - min(theirs)
-    return max(abs(a - b) for a, b in zip(ours, theirs)) / fall if fall > 0 else math.inf
+    scale = fall + RESOLUTION[precision] * abs(theirs[0])
+    return max(abs(a - b) for a, b in zip(ours, theirs)) / scale if fall > 0 else math.inf
 
 
 def block_steps(way, clock):

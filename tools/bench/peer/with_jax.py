@@ -128,7 +128,7 @@ def main():
     if device == "gpu":
         hello["card"] = card.device_kind
     serve.serve(hello,
-                lambda case: Step(jax, form, steps, case), lambda: None)
+                lambda case: Step(jax, form, steps, case), jax.clear_caches)
 
 
 if __name__ == "__main__":
