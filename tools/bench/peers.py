@@ -1,50 +1,35 @@
 #!/usr/bin/env python3
-"""gexec beside PyTorch on one training step, on one card, in alternating blocks.
+"""gexec beside its peers on one training step, on one card, in alternating blocks.
 
-Each workload is a model of graphs/examples. PyTorch makes the parameters and the batch, and
-gexec gets the same through --in, so all start from one point. gexec runs as a child that
-serves timed blocks (gexec run MODEL --graph --blocks); in each pair of blocks every way runs
-once, in random order, from an idle device, with inputs resident on it.
+Every way starts from the same values and trains on one batch that stays on the device. In each
+round every way runs one block, in random order. gexec and each form of a peer are processes of
+their own, asked for blocks through a pipe. tools/bench/README.md has the method.
 
-    tools/bench/peers.py --gexec build/release/gexec --json results.json
-    tools/bench/peers.py --workloads mnist_mlp --precisions f32 --ways graph --pairs 25
+    tools/bench/peers.py --gexec build/release/gexec --ceilings doctor.json --json out.json
+    tools/bench/peers.py --workloads deep_narrow --types bf16 --peers torch_graph,jax_scan
+    tools/bench/peers.py --random 6 --seed 5 --types tf32,bf16 --json random.json
+    tools/bench/peers.py --workloads tiny --device cpu     the curves alone, no GPU
 
-Exit status: 0 done; 1 the losses of f32 differ by more than the limit; 2 bad usage;
-3 no PyTorch, no GPU, or gexec does not serve.
+Exit status: 0 done; 1 losses differ by more than their bound; 2 bad usage; 3 gexec or every
+peer failed somewhere.
 """
 
 import argparse
-import ctypes
+import contextlib
 import datetime
 import json
+import math
 import os
-import random
-import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LOSS_STEPS = 50
-LOSS_LIMIT = 1e-4  # relative, f32
-BLOCK_SECONDS = 0.015
-# A rate at which 50 steps on one batch do not bring the loss near nothing, where a relative
-# difference is float32's own.
-LEARNING_RATE, WEIGHT_DECAY = 1e-4, 0.01
+from peer import cases, child, floors, rounds, table, values
+from peer.child import Failed
 
-WORKLOADS = {
-    # batch, widths, activation, loss, names of gexec's weight and bias of layer i of n
-    "mnist_mlp": (64, [784, 256, 256, 10], "relu", "cross_entropy",
-                  lambda i, n: (f"w{i + 1}", f"b{i + 1}")),
-    "deep_narrow": (32, [512] * 17, "gelu", "mse",
-                    lambda i, n: ("w_last", "b_last") if i == n - 1
-                    else (f"layer.{i}.w", f"layer.{i}.b")),
-    "wide": (4096, [4096] * 5, "gelu", "mse",
-             lambda i, n: ("w_last", "b_last") if i == n - 1
-             else (f"layer.{i}.w", f"layer.{i}.b")),
-}
-PRECISIONS = ("f32", "tf32", "bf16")
-WAYS = ("eager", "graph", "compile", "compile_all")
+RANDOM_PEERS = ("torch_compile", "torch_compile_all", "jax_jit", "jax_scan")
 
 
 def stop(status, message):
@@ -52,356 +37,266 @@ def stop(status, message):
     sys.exit(status)
 
 
-def arguments():
+def words(parser, name, text, known):
+    found = [word for word in text.split(",") if word]
+    for word in found:
+        if word not in known:
+            parser.error(f"{name}: '{word}' is none of {', '.join(known)}")
+    if not found:
+        parser.error(f"{name}: expected some of {', '.join(known)}")
+    return found
+
+
+def make_parser():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gexec", default=os.path.join(ROOT, "build", "release", "gexec"))
-    parser.add_argument("--workloads", default="mnist_mlp,deep_narrow", metavar="LIST",
-                        help="of " + ", ".join(WORKLOADS))
-    parser.add_argument("--precisions", default="f32,tf32,bf16", metavar="LIST")
-    parser.add_argument("--ways", default="eager,graph,compile", metavar="LIST",
-                        help="of PyTorch: eager; graph: a CUDA graph of it; compile: model and "
-                             "loss compiled, in a CUDA graph; compile_all: the optimizer too")
-    parser.add_argument("--pairs", type=int, default=25)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--flags", default="", help="more flags for gexec run")
-    parser.add_argument("--json", metavar="FILE", help="raw results")
+    add = parser.add_argument
+    add("--gexec", default=os.path.join(cases.ROOT, "build", "release", "gexec"))
+    add("--python", default=sys.executable,
+        help="the peers' interpreter, with numpy, PyTorch and JAX (default: this one)")
+    add("--workloads", metavar="LIST", help="of " + ", ".join(cases.WORKLOADS)
+        + " (default: the first three, none with --random)")
+    add("--types", default="tf32,bf16", metavar="LIST", help="of " + ", ".join(cases.TYPES))
+    add("--peers", metavar="LIST", help="of " + ", ".join(table.PEERS) + " (default: all; of "
+        "random shapes alone: " + ", ".join(RANDOM_PEERS) + ")")
+    add("--random", type=int, default=0, metavar="N",
+        help="N shapes drawn at random, the types in turn: " + cases.RANGE_WORDS)
+    add("--seed", type=int, default=1, help="of values, shapes and orders (default 1)")
+    add("--pairs", type=int, default=15, help="rounds (default 15)")
+    add("--many", type=int, default=50, metavar="K",
+        help="steps a launch of gexec_many and jax_scan (default 50)")
+    add("--device", choices=("gpu", "cpu"), default="gpu",
+        help="cpu: losses alone, of the ways that a CPU has")
+    add("--limit", type=float, default=90, metavar="S",
+        help="seconds that a way may take to be ready, or for an answer (default 90)")
+    add("--deadline", type=float, default=540, metavar="S",
+        help="seconds for everything; what no longer fits is n/a (default 540)")
+    add("--ceilings", metavar="FILE", help="JSON of gexec doctor --measure, for the floors")
+    add("--flags", default="", help="more flags for gexec run")
+    add("--keep", metavar="DIR", help="keep the written models there")
+    add("--commit", metavar="NAME", help="what is measured, for the record")
+    add("--json", metavar="FILE", help="raw results, written after each case")
+    add("--markdown", metavar="FILE", help="the tables; they are printed in any case")
+    return parser
+
+
+def arguments():
+    parser = make_parser()
     args = parser.parse_args()
-    for name, known in (("workloads", WORKLOADS), ("precisions", PRECISIONS), ("ways", WAYS)):
-        chosen = [word for word in getattr(args, name).split(",") if word]
-        for word in chosen:
-            if word not in known:
-                parser.error(f"--{name}: '{word}' is none of {', '.join(known)}")
-        setattr(args, name, chosen)
-    if args.pairs < 1:
-        parser.error("--pairs: expected 1 or more")
+    default = "" if args.random else ",".join(list(cases.WORKLOADS)[:3])
+    text = default if args.workloads is None else args.workloads
+    args.workloads = words(parser, "--workloads", text, cases.WORKLOADS) if text else []
+    args.types = words(parser, "--types", args.types, cases.TYPES)
+    if args.peers is None:
+        args.peers = RANDOM_PEERS if args.random and not args.workloads else table.PEERS
+        args.peers = list(args.peers)
+    else:
+        args.peers = words(parser, "--peers", args.peers, table.PEERS)
+    for name, least in (("pairs", 1), ("random", 0), ("seed", 0), ("limit", 1), ("many", 2)):
+        if getattr(args, name) < least:
+            parser.error(f"--{name}: expected {least} or more")
+    if args.many > 4096:
+        parser.error("--many: expected at most 4096")
+    if not args.workloads and not args.random:
+        parser.error("--workloads: expected some, or --random")
+    try:
+        args.ceilings = floors.read_ceilings(args.ceilings) if args.ceilings else None
+    except (OSError, ValueError) as error:
+        parser.error(f"--ceilings: {error}")
+    args.gexec = os.path.abspath(args.gexec)
+    if os.sep in args.python:
+        args.python = os.path.abspath(args.python)
     return args
 
 
-# --- one workload ---------------------------------------------------------------------
+# --- one case -------------------------------------------------------------------------
 
 
-def write_npy(path, tensor, descr):
-    """A contiguous tensor of 4-byte elements on the host as .npy, without numpy."""
-    shape = "".join(f"{size}, " for size in tensor.shape)
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode())
-        file.write(ctypes.string_at(tensor.data_ptr(), 4 * tensor.numel()))
+def gexec_lacks(args):
+    """Why gexec cannot run many steps a launch, if so."""
+    try:
+        text = subprocess.run([args.gexec, "run", "--help"], capture_output=True, text=True,
+                              check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        stop(3, f"{args.gexec}: {error}; build it or name it with --gexec")
+    if args.device == "cpu":
+        return {"gexec_many": "needs a GPU"}
+    return {} if "--steps-per-launch" in text else {
+        "gexec_many": "this gexec has no --steps-per-launch"}
 
 
-class Start:
-    """Parameters and batch that every way starts from, in the type of the run."""
-
-    def __init__(self, torch, name, precision, seed):
-        batch, self.widths, self.activation, self.loss, self.names = WORKLOADS[name]
-        self.dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        torch.manual_seed(seed)
-        self.layers = []
-        for fan_in, fan_out in zip(self.widths, self.widths[1:]):
-            layer = torch.nn.Linear(fan_in, fan_out)
-            self.layers.append((layer.weight.detach().to(self.dtype),
-                                layer.bias.detach().to(self.dtype)))
-        self.x = torch.randn(batch, self.widths[0]).to(self.dtype)
-        if self.loss == "cross_entropy":
-            self.target = torch.randint(0, self.widths[-1], (batch,))
-        else:
-            self.target = torch.randn(batch, self.widths[-1])
-
-    def files(self, torch, folder):
-        """Writes what gexec reads; returns its --in flags. gexec stores weights [in, out]."""
-        tensors = {"x": self.x}
-        tensors["y" if self.loss == "cross_entropy" else "target"] = self.target
-        for i, (weight, bias) in enumerate(self.layers):
-            names = self.names(i, len(self.layers))
-            tensors[names[0]], tensors[names[1]] = weight.t(), bias
-        tensors["gexec.lr"] = torch.tensor([LEARNING_RATE])
-        flags = []
-        for name, tensor in tensors.items():
-            path = os.path.join(folder, name + ".npy")
-            real = tensor.is_floating_point()
-            write_npy(path, (tensor.float() if real else tensor.int()).contiguous(),
-                      "<f4" if real else "<i4")
-            flags += ["--in", f"{name}={path}"]
-        return flags
-
-
-class Torch:
-    """One way in which PyTorch runs the step."""
-
-    def __init__(self, torch, start, way):
-        self.torch = torch
-        functional = torch.nn.functional
-        device = torch.device("cuda")
-        self.first = [tensor for layer in start.layers for tensor in layer]
-        self.params = [tensor.to(device).clone().requires_grad_() for tensor in self.first]
-        # Held for as long as a captured graph may read them.
-        self.x, self.target = x, target = start.x.to(device), start.target.to(device)
-        self.optimizer = torch.optim.AdamW(self.params, lr=LEARNING_RATE,
-                                           weight_decay=WEIGHT_DECAY, capturable=True,
-                                           fused=way != "compile_all")
-        last = len(self.params) // 2 - 1
-
-        def forward(x, target, *params):
-            for i in range(last + 1):
-                x = functional.linear(x, params[2 * i], params[2 * i + 1])
-                if i < last:
-                    x = torch.relu(x) if start.activation == "relu" else functional.gelu(
-                        x, approximate="tanh")
-            if start.loss == "cross_entropy":
-                return functional.cross_entropy(x.float(), target)
-            return functional.mse_loss(x.float(), target)
-
-        update = self.optimizer.step
-        if way.startswith("compile"):
-            torch._dynamo.reset()
-            forward = torch.compile(forward)
-        if way == "compile_all":
-            update = torch.compile(lambda: self.optimizer.step())
-
-        def step():
-            self.optimizer.zero_grad(set_to_none=True)
-            loss = forward(x, target, *self.params)
-            loss.backward()
-            update()
-            return loss
-
-        self.step = step
-        if way != "eager":
-            self.capture(step)
-        else:
-            for _ in range(3):
-                step()
-        self.reset()
-
-    def capture(self, step):
-        torch = self.torch
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(4):
-                step()
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.synchronize()
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            kept = step()
-
-        def replay():
-            self.graph.replay()
-            return kept
-
-        self.step = replay
-
-    def reset(self):
-        """Back to the start, in place: a graph holds the addresses."""
-        with self.torch.no_grad():
-            for tensor, value in zip(self.params, self.first):
-                tensor.copy_(value)
-            for state in self.optimizer.state.values():
-                for value in state.values():
-                    value.zero_()
-        self.torch.cuda.synchronize()
-
-    def losses(self, n):
-        found = self.torch.zeros(n, device="cuda", dtype=self.torch.float64)
-        for i in range(n):
-            found[i].copy_(self.step().detach())
-        return found.tolist()
-
-    def block(self, n):
-        """Seconds of the device for n steps back to back, the device idle before."""
-        cuda = self.torch.cuda
-        begin, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-        cuda.synchronize()
-        begin.record()
-        for _ in range(n):
-            self.step()
-        end.record()
-        cuda.synchronize()
-        return begin.elapsed_time(end) * 1e-3
-
-
-class Gexec:
-    """A child that serves timed blocks."""
-
-    def __init__(self, args, model, flags):
-        self.command = [args.gexec, "run", model, "--graph", "--blocks", "-q", *flags,
-                        *args.flags.split()]
+def open_ways(args, case, folder, peers, lacking, clock, stack):
+    """The ways that are ready, one after the other, for each measures on an idle card."""
+    ways, failed = {}, dict(lacking)
+    files = values.prepare(case, folder, args.seed, args.python)
+    model = os.path.join(folder, "model.yaml")
+    if args.keep:
+        os.makedirs(args.keep, exist_ok=True)
+        name = os.path.join(args.keep, f"{case.name}_{case.precision}.yaml")
+        with open(name, "w") as file:
+            file.write(cases.model_text(case))
+    for name in ("gexec", "gexec_many", *args.peers):
+        if name in failed:
+            continue
+        limit = min(args.limit, clock.left() - rounds.RESERVE_SECONDS)
+        if limit < 1:
+            failed[name] = "no time left"
+            continue
+        begin = time.monotonic()
         try:
-            self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE,
-                                          stdout=subprocess.PIPE, text=True)
-        except OSError as error:
-            stop(3, f"{args.gexec}: {error.strerror}; build it or name it with --gexec")
-        self.ready = self.answer()
-
-    def answer(self):
-        line = self.child.stdout.readline()
-        if not line:
-            stop(3, f"gexec ended with status {self.child.wait()}: {' '.join(self.command)}")
-        answer = json.loads(line)
-        if "error" in answer:
-            stop(3, f"gexec: {answer['error']}")
-        return answer
-
-    def ask(self, line):
-        self.child.stdin.write(line + "\n")
-        self.child.stdin.flush()
-        return self.answer()
-
-    def reset(self):
-        self.ask("reset")
-
-    def losses(self, n):
-        self.ask(f"time {n}")
-        return self.ask(f"losses {n}")["losses"]
-
-    def block(self, n):
-        return self.ask(f"time {n}")["device_s"]
-
-    def close(self):
-        self.child.stdin.write("quit\n")
-        self.child.stdin.close()
-        self.child.wait()
+            if name.startswith("gexec"):
+                ways[name] = child.gexec(args, name, model, files,
+                                         os.path.join(folder, name + ".log"), limit)
+                stack.callback(ways[name].child.close)
+            else:
+                stack.callback(peers.unload, name)
+                ways[name] = peers.load(name, os.path.join(folder, "case.json"), limit)
+            ways[name].ready["ready_after_s"] = time.monotonic() - begin
+        except Failed as reason:
+            failed[name] = str(reason)
+    return ways, failed
 
 
-# --- measuring ------------------------------------------------------------------------
-
-
-def quantile(values, share):
-    values = sorted(values)
-    place = share * (len(values) - 1)
-    below = int(place)
-    above = min(below + 1, len(values) - 1)
-    return values[below] + (place - below) * (values[above] - values[below])
-
-
-def summary(values):
-    return {"median": quantile(values, 0.5), "p5": quantile(values, 0.05),
-            "p95": quantile(values, 0.95), "count": len(values), "raw": values}
-
-
-def write_model(name, precision, folder):
-    """The example with this precision, in a folder of its own."""
-    with open(os.path.join(ROOT, "graphs", "examples", name + ".yaml")) as file:
-        text = file.read()
-    text, n = re.subn(r"(?m)^precision:.*$", f"precision: {precision}", text)
-    if n != 1:
-        stop(2, f"{name}.yaml: expected one line `precision:`")
-    path = os.path.join(folder, name + ".yaml")
-    with open(path, "w") as file:
-        file.write(text)
-    return path
-
-
-def measure(args, torch, name, precision):
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    start = Start(torch, name, precision, args.seed)
-    with tempfile.TemporaryDirectory() as folder:
-        flags = start.files(torch, folder)
-        gexec = Gexec(args, write_model(name, precision, folder), flags)
-        ways = {"gexec": gexec}
-        failed = {}
-        for way in args.ways:
+def measure(args, case, peers, lacking, clock):
+    result = {"workload": case.name, "precision": case.precision, "shape": case.words(),
+              "case": {"batch": case.batch, "widths": case.widths,
+                       "activation": case.activation, "loss": case.loss},
+              "loss_bound": rounds.LOSS_BOUND[case.precision],
+              "floor": floors.floor(case, args.ceilings), "block_steps": {}, "orders": [],
+              "steady_s": {}, "times_faster": {}, "blocks": {}}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        try:
+            ways, failed = open_ways(args, case, folder, peers, lacking, clock, stack)
+        except Failed as reason:
+            ways, failed = {}, {name: str(reason) for name in ("gexec", *args.peers)}
+        result["ready"] = {name: way.ready for name, way in ways.items()}
+        result["losses"] = rounds.curves(ways, failed, clock)
+        if args.device == "gpu" and ways:
             try:
-                ways[way] = Torch(torch, start, way)
-            except Exception as error:  # a compiler that is missing must not end the rest
-                failed[way] = repr(error)[:500]
-        losses = {way: runner.losses(LOSS_STEPS) for way, runner in ways.items()}
-        steps = max(5, min(2000, round(BLOCK_SECONDS / (gexec.block(20) / 20))))
-        k = gexec.ready["steps_per_launch"]
-        steps = -(-steps // k) * k
-        blocks = {way: [] for way in ways}
-        orders = []
-        chance = random.Random(args.seed)
-        for pair in range(args.pairs + 1):
-            order = list(ways)
-            chance.shuffle(order)
-            for way in order:
-                ways[way].reset()
-                ways[way].block(k * max(1, 5 // k))  # the other process held the card
-                seconds = ways[way].block(steps)
-                if pair > 0:  # the first pair finds low clocks
-                    blocks[way].append(seconds / steps)
-            if pair > 0:
-                orders.append(order)
-        ready = gexec.ready
-        gexec.close()
-    return {"workload": name, "precision": precision, "block_steps": steps, "orders": orders,
-            "steady_s": {way: summary(values) for way, values in blocks.items()},
-            "ratio_gexec_over": {
-                way: summary([a / b for a, b in zip(blocks["gexec"], values)])
-                for way, values in blocks.items() if way != "gexec"},
-            "losses": losses, "failed": failed, "gexec": ready}
+                result["block_steps"], result["blocks"], result["orders"] = rounds.alternate(
+                    ways, failed, args.pairs, args.seed, clock)
+            except Failed as reason:
+                for name in ways:
+                    failed[name] = str(reason)
+    add_figures(result)
+    result["failed"] = failed
+    return result
 
 
-def loss_difference(result, way):
-    """The largest relative difference of a step's loss from that of `way`."""
-    pairs = zip(result["losses"]["gexec"], result["losses"][way])
-    worst = [abs(a - b) / abs(b) if b else abs(a) for a, b in pairs]
-    return max(worst) if all(value == value for value in worst) else float("inf")
+def add_figures(result):
+    blocks, losses = result["blocks"], result["losses"]
+    result["steady_s"] = {name: rounds.steady(found) for name, found in blocks.items()}
+    result["loss_difference"] = {}
+    for ours in table.BESIDE:
+        if ours in blocks:
+            result["times_faster"][ours] = {
+                name: rounds.times_faster(blocks[ours], found)
+                for name, found in blocks.items() if name in table.PEERS}
+        if ours in losses:
+            result["loss_difference"][ours] = {
+                name: rounds.difference(losses[ours], found, result["precision"])
+                for name, found in losses.items() if name in table.PEERS}
 
 
-def tell(result):
-    print(f"{result['workload']} {result['precision']}, blocks of {result['block_steps']} steps")
-    for way, steady in result["steady_s"].items():
-        line = f"  {way:12s} {steady['median'] * 1e6:10.2f} us a step"
-        if way != "gexec":
-            ratio = result["ratio_gexec_over"][way]
-            line += (f"   gexec / {way}: {ratio['median']:.3f}"
-                     f" (p5 {ratio['p5']:.3f}, p95 {ratio['p95']:.3f}, {ratio['count']} pairs)"
-                     f"   losses within {result['loss_difference'][way]:.1e}")
-        print(line, flush=True)
-    for way, reason in result["failed"].items():
-        print(f"  {way:12s} failed: {reason}")
+# --- all of them ----------------------------------------------------------------------
 
 
-def environment(torch):
-    def driver():
-        try:
-            return subprocess.run(
-                ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-                capture_output=True, text=True, check=True).stdout.split()[0]
-        except (OSError, subprocess.CalledProcessError, IndexError):
-            return None
+def driver_version():
+    try:
+        return subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
 
-    return {"card": torch.cuda.get_device_name(0), "driver": driver(),
-            "torch": torch.__version__, "torch_cuda": torch.version.cuda,
+
+def environment(args, hello):
+    versions = {}
+    for name, found in hello.items():
+        versions["torch" if name.startswith("torch") else "JAX"] = found["version"]
+    return {"card": next((found["card"] for found in hello.values() if "card" in found), None),
+            "driver": driver_version(), "toolkit": None, "versions": versions,
             "python": sys.version.split()[0], "cores": os.cpu_count(),
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]]}
+            "commit": args.commit, "command": ["peers.py", *sys.argv[1:]]}
+
+
+def add_gexec(env, result):
+    """The card and the toolkit, as gexec names them."""
+    found = result["ready"].get("gexec", {}).get("environment", {})
+    env["card"] = found.get("card") or env["card"]
+    env["toolkit"] = found.get("toolkit_cuda") or env["toolkit"]
+    if found.get("gexec"):
+        env["versions"]["gexec"] = found["gexec"]
+
+
+def finite(node):
+    """JSON has no word for what is no number: null."""
+    if isinstance(node, float):
+        return node if math.isfinite(node) else None
+    if isinstance(node, dict):
+        return {key: finite(value) for key, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [finite(value) for value in node]
+    return node
+
+
+def write_whole(path, text):
+    part = path + ".part"
+    with open(part, "w") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+def all_cases(args):
+    found = [cases.workload(name, precision) for name in args.workloads
+             for precision in args.types]
+    return found + cases.random_cases(args.random, args.seed, args.types)
+
+
+def status_of(report):
+    """3 where gexec or every peer failed, 1 where losses differ, else 0."""
+    status = 0
+    for result in report["results"]:
+        differences = result["loss_difference"].get("gexec", {})
+        if not differences:
+            return 3
+        if table.worst_loss(result) > result["loss_bound"]:
+            print(f"peers.py: {result['workload']} {result['precision']}: losses differ by "
+                  f"{table.worst_loss(result):.1e}, more than {result['loss_bound']:g}",
+                  file=sys.stderr)
+            status = 1
+    return status
 
 
 def main():
     args = arguments()
-    try:
-        import torch
-    except ImportError:
-        stop(3, "PyTorch is not installed here")
-    if not torch.cuda.is_available():
-        stop(3, "PyTorch sees no GPU")
-    report = {"environment": environment(torch), "loss_limit_f32": LOSS_LIMIT, "results": []}
-    status = 0
-    print(f"{report['environment']['card']}, torch {torch.__version__}")
-    for name in args.workloads:
-        for precision in args.precisions:
-            result = measure(args, torch, name, precision)
-            result["loss_difference"] = {way: loss_difference(result, way)
-                                         for way in result["losses"] if way != "gexec"}
-            tell(result)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children are ended on the way
+    clock = rounds.Clock(args.deadline, args.limit)
+    lacking = gexec_lacks(args)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        peers = child.Peers(args, folder, args.limit)
+        stack.callback(peers.close)
+        lacking.update(peers.start_all(args.peers))
+        report = {"environment": environment(args, peers.hello), "results": [],
+                  "steps_per_launch": args.many, "peers": args.peers,
+                  "block_seconds": rounds.BLOCK_SECONDS, "seed": args.seed,
+                  "learning_rate": cases.LEARNING_RATE, "ceilings": args.ceilings,
+                  "random": {"seed": args.seed, "count": args.random,
+                             "range": cases.RANGE_WORDS} if args.random else None}
+        for case in all_cases(args):
+            result = measure(args, case, peers, lacking, clock)
+            add_gexec(report["environment"], result)
             report["results"].append(result)
-            if precision == "f32" and not all(value <= LOSS_LIMIT for value
-                                              in result["loss_difference"].values()):
-                print(f"  losses differ by more than {LOSS_LIMIT}")
-                status = 1
-    if args.json:
-        part = args.json + ".part"
-        with open(part, "w") as file:
-            json.dump(report, file, indent=1)
-            file.write("\n")
-        os.replace(part, args.json)
-    sys.exit(status)
+            print(table.case_text(result), flush=True)
+            if args.json:
+                write_whole(args.json, json.dumps(finite(report), allow_nan=False) + "\n")
+    text = table.markdown(report)
+    if args.markdown:
+        write_whole(args.markdown, text + "\n")
+    print("\n" + text)
+    sys.exit(status_of(report))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What peers.py is made of: cases, start values, the processes, the rounds, the tables."""
