@@ -331,7 +331,8 @@ static void each_step_is_given_the_same_addresses(void **state)
     path_close(&program);
 }
 
-/* The steps behind the first read what its optimizer wrote. */
+/* The steps behind the first read what its optimizer wrote, where no full edge stands
+ * between. */
 static void only_the_first_step_of_a_launch_may_load_ahead(void **state)
 {
     path_program program;
@@ -344,6 +345,9 @@ static void only_the_first_step_of_a_launch_may_load_ahead(void **state)
               &err);
     path_write_inputs(&program);
     (void)make_evil(&program, NULL);
+    program.plan->programmatic = true;
+    for (size_t u = 0; u < program.plan->n_units; u++)
+        program.plan->units[u].programmatic_first = u > 0;
     assert_ok(gx_exec_capture(program.exec, &err), &err);
     assert_int_equal(evil.n_launches, 3);
     assert_int_equal(evil.n_steady, 1);

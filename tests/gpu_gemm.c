@@ -246,8 +246,17 @@ static int check_product(setting *s, const product *p, int shift, test_random *r
             n = run(s, alternative, &group, choice);
             float *got = get(&out, 0, out.n);
 
-            for (int64_t i = 0; n > 0 && i < out.n; i++)
-                assert_true(got[i] == expected(p, va, vb, vc, i));
+            for (int64_t i = 0; n > 0 && i < out.n; i++) {
+                const float wanted = expected(p, va, vb, vc, i);
+
+                if (!(got[i] == wanted))
+                    fail_msg("%s, candidate %d, %s, %lld x %lld x %lld, a%s b%s, shift "
+                             "%d: element %lld is %g, expected %g",
+                             alternative->name, choice, gx_dtype_name(p->dtype),
+                             (long long)p->m, (long long)p->n, (long long)p->k,
+                             p->trans_a ? "'" : "", p->trans_b ? "'" : "", shift,
+                             (long long)i, (double)got[i], (double)wanted);
+            }
             free(got);
             ran += n > 0;
             drop(&out);

@@ -21,7 +21,7 @@ enum { STEPS = 40, ROWS = 24, COLUMNS = 129 };
     "  - {op: gemm, name: y, a: h, b: w2, epilogue: {bias: b2}}\n"                  \
     "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n"                  \
     "optimizer: {%s}\nmetrics: {grad_norm: {}, loss_scale: {}, skipped: {}}\n"      \
-    "outputs: [loss]\n"
+    "outputs: [loss, grad_norm]\n"
 
 /* The scale is too large at first, and grows until it is too large again. */
 static const char scaling[] =
