@@ -1,6 +1,7 @@
 /* Calls of rows by themselves on a device. */
 #include "support_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,7 +209,9 @@ int test_call_run(test_device *s, const gx_alternative *alternative,
     gx_prepared prepared = { .algo_choice = choice, .n_algos = 1 };
     gx_error err = { 0 };
 
-    if (alternative->refuses(group, &s->ctx) != NULL)
+    /* There is no handle for those of the library: conformance has them. */
+    if (alternative->refuses(group, &s->ctx) != NULL ||
+        strncmp(alternative->name, "lt", 2) == 0)
         return 0;
     assert_ok(alternative->prepare(group, &s->ctx, &prepared, &err), &err);
     const size_t size = prepared.workspace_bytes + GUARD;
@@ -247,6 +250,20 @@ static gx_precision precision_of(const gx_call *call)
     }
 }
 
+/* What rounding to f16 adds below its normal numbers, where steps are 2^-24 apart, over
+ * the norm of the result. */
+static double error_of_subnormals(const test_operand *o)
+{
+    const int64_t n = gx_count(&o->device);
+    double norm = 0;
+
+    if (o->device.dtype != GX_F16)
+        return 0;
+    for (int64_t i = 0; i < n; i++)
+        norm += o->want[i] * o->want[i];
+    return norm > 0 ? ldexp(sqrt((double)n / norm), -25) : 0;
+}
+
 /* The outputs of a call that are not elided. */
 static void compare(const test_call *b, const bool *elided, double allowed)
 {
@@ -258,9 +275,11 @@ static void compare(const test_call *b, const bool *elided, double allowed)
         const double error =
             test_error(b->of[i]->host, b->of[i]->want, gx_count(&b->of[i]->device));
 
-        if (!(error <= allowed)) {
+        const double most = allowed + error_of_subnormals(b->of[i]);
+
+        if (!(error <= most)) {
             print_error("%s, operand %d: error %g, allowed %g\n", b->call.name, i, error,
-                        allowed);
+                        most);
             fail();
         }
     }

@@ -136,14 +136,16 @@ static void check_as_f32(const char *section, const char *precision)
 
 static void masters_and_moments_go_as_in_f32(void **state)
 {
+    static const char clipped[] =
+        "adamw: {lr: 0.01}, clip_norm: 0.3, accumulate: 3, schedule: {linear: {steps: "
+        "9}}, groups: [{params: q, lr: 0.02, weight_decay: 0.5}]";
     static const char *const sections[] = {
         "sgd: {lr: 0.1, weight_decay: 0.1}",
         "momentum: {lr: 0.1, dampening: 0.2}",
         "nesterov: {lr: 0.1, weight_decay: 0.1}",
         "adam: {lr: 0.01, weight_decay: 0.1}",
         "adamw: {lr: 0.01}",
-        "adamw: {lr: 0.01}, clip_norm: 0.3, accumulate: 3, schedule: {linear: {steps: "
-        "9}}, groups: [{params: q, lr: 0.02, weight_decay: 0.5}]",
+        clipped,
     };
 
     (void)state;
