@@ -175,6 +175,8 @@ static int run(setting *s, const gx_alternative *alternative, const gx_group *gr
         return 0;
     assert_ok(st, &s->err);
     assert_true(prepared.workspace_bytes <= WORKSPACE);
+    /* The stream does not wait for fills and copies on the default one. */
+    assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
     assert_ok(alternative->launch(group, &prepared, &s->ctx, &s->err), &s->err);
     assert_int_equal(cudaStreamSynchronize(s->stream), cudaSuccess);
     if (alternative->release != NULL)
