@@ -201,7 +201,7 @@ static void put_metadata(gx_chrome *to)
     gx_json_text(to->json, "version", gx_version());
     gx_json_text(to->json, "title", to->report->title);
     for (size_t i = 0; i < to->report->n_sides; i++) {
-        char key[32], value[32];
+        char key[40], value[32];
 
         /* Texts: doubles would round them. */
         snprintf(key, sizeof key, "side_%zu", i + 1);
