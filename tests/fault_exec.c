@@ -142,7 +142,7 @@ static void measuring_a_group_takes_every_failure(void **state)
     (void)state;
     path_open(&program, 1);
     path_make_exec(&program);
-    assert_true(path_fail_each_call(measure_two_units, &program) >= 100);
+    assert_true(path_fail_each_call(measure_two_units, &program) >= 60);
     path_close(&program);
     assert_int_equal(fake_live(), 0);
 }

@@ -146,8 +146,9 @@ static double *get(const gx_tensor *tensor)
     return values;
 }
 
-/* Runs the op's own alternative, with a workspace that holds NaN. */
-static void run(setting *s, const site *at)
+/* Runs the op's own alternatives, with a workspace that holds NaN. One that moves 16 bytes
+ * at a time may refuse addresses that are `shift` elements off. */
+static void run(setting *s, const site *at, int shift)
 {
     const gx_group group = { .n_calls = 1, .call = &at->call };
     const gx_alternative *alternative;
@@ -160,7 +161,10 @@ static void run(setting *s, const site *at)
             alternative->pattern[1] != NULL ||
             alternative->refuses(&group, &s->ctx) != NULL)
             continue;
-        assert_ok(alternative->prepare(&group, &s->ctx, &prepared, &s->err), &s->err);
+        const gx_status st = alternative->prepare(&group, &s->ctx, &prepared, &s->err);
+        if (st == GX_ERR_UNSUPPORTED && shift > 0)
+            continue;
+        assert_ok(st, &s->err);
         assert_int_equal(cudaMalloc(&s->ctx.workspace, prepared.workspace_bytes + 1),
                          cudaSuccess);
         assert_int_equal(cudaMemset(s->ctx.workspace, 0xff, prepared.workspace_bytes),
@@ -222,7 +226,7 @@ static void check_node(setting *s, const test_walk *model, const gx_node *node, 
 
     bind(&at, model, node, shift);
     for (int time = 0; time < 2; time++) {
-        run(s, &at);
+        run(s, &at, shift);
         for (int i = 0; i < gx_n_args(node->op); i++) {
             const gx_tensor *out = &at.call.arg[i];
 
@@ -354,7 +358,7 @@ static void indexes_pass_two_to_the_31(void **state)
     assert_int_equal(cudaMemset(add.call.arg[1].data, 0x3f, bytes_of(&row)), cudaSuccess);
     const double value = (double)gx_bf16_to_float(0x3f3f);
 
-    run(s, &add);
+    run(s, &add, 0);
     assert_true(is_everywhere(&add.call.arg[GX_BINARY_OUT], 0, COLUMNS, 2 * value));
     assert_true(is_everywhere(&add.call.arg[GX_BINARY_OUT], (int64_t)(ROWS - 1) * COLUMNS,
                               COLUMNS, 2 * value));
@@ -366,7 +370,7 @@ static void indexes_pass_two_to_the_31(void **state)
 
         make(&sum, GX_REDUCE_OUT, out, 0);
         sum.call.attr[GX_REDUCE_AXIS] = (gx_attr){ .i = 1, .list = &axis[k] };
-        run(s, &sum);
+        run(s, &sum, 0);
         assert_true(is_everywhere(&sum.call.arg[GX_REDUCE_OUT], 0, gx_count(out),
                                   gx_round_to(GX_BF16, n * value)));
         drop(&sum);
