@@ -35,7 +35,7 @@ static int card_cc(void)
 /* Under a tool that slows everything down in its own way. */
 static void skip_under_a_tool(void)
 {
-    if (getenv("GX_TEST_SHORT"))
+    if (test_is_short())
         skip();
 }
 
@@ -128,8 +128,7 @@ static void measuring_leaves_memory_as_it_was(void **state)
     assert_ok(gx_ceilings_measure(0, &again, &err), &err);
     assert_ok(gx_device_info_get(0, &after, &err), &err);
     /* Under a tool, which takes memory itself, this is not judged. */
-    assert_true(before.free_bytes - after.free_bytes <= 2 << 20 ||
-                getenv("GX_TEST_SHORT"));
+    assert_true(before.free_bytes - after.free_bytes <= 2 << 20 || test_is_short());
 }
 
 int main(void)

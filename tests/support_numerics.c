@@ -196,6 +196,7 @@ typedef struct program {
     gx_exec *exec;
 } program;
 
+/* Without an exec where an alternative is forced that applies nowhere. */
 static gx_status open_program(program *p, const char *text,
                               const gx_plan_options *options, gx_error *err)
 {
@@ -203,6 +204,8 @@ static gx_status open_program(program *p, const char *text,
 
     GX_TRY(gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &p->graph, NULL, err));
     GX_TRY(gx_plan_create(p->graph, options, &p->plan, err));
+    if (options->force && gx_plan_info_get(p->plan).n_forced == 0)
+        return GX_OK;
     GX_TRY(gx_state_create((const gx_graph *const[]){ p->graph }, 1, &state, &p->state,
                            err));
     return gx_exec_create(p->plan, p->state, NULL, &p->exec, err);
@@ -295,7 +298,7 @@ int numerics_mistakes(const numerics_model *model, const char *precision,
     gx_error err = { 0 };
     gx_status st = open_program(&p, text, options, &err);
 
-    if (st == GX_OK)
+    if (st == GX_OK && p.exec)
         st = run(model, &p, mode, quiet, &mistakes, &err);
     if (p.plan)
         *info = gx_plan_info_get(p.plan);

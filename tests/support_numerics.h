@@ -31,7 +31,8 @@ const numerics_model *numerics_find(const char *name);
 
 /* Runs one step and returns how many of the expected tensors have another number
  * somewhere; the first such element of each is printed unless `quiet`. -1: the step could
- * not be run, which is printed. `info` is the plan's. */
+ * not be run, which is printed. `info` is the plan's; where an alternative is forced that
+ * applies nowhere nothing is run, for it would be the run that forces none. */
 int numerics_mistakes(const numerics_model *model, const char *precision,
                       const gx_plan_options *options, gx_mode mode, bool quiet,
                       gx_plan_info *info);
