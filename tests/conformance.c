@@ -332,7 +332,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "out of memory\n");
         return 1;
     }
-    totals.is_short = getenv("GX_TEST_SHORT") != NULL;
+    totals.is_short = test_is_short();
     totals.seed = test_seed();
     totals.turn = first >= 0 ? (totals.every - first) % totals.every
                              : (long)(totals.seed % (uint64_t)totals.every);

@@ -195,7 +195,7 @@ static bool fail_call(path_run *run, void *user, const char *function, long nth,
     return true;
 }
 
-enum { MAX_FUNCTIONS = 160 };
+enum { MAX_FUNCTIONS = 160, FEW_CALLS = 3 };
 
 /* The i-th of `most` places spread over n calls, from the first to the last. */
 static long place_of(long i, long most, long n)
@@ -203,12 +203,13 @@ static long place_of(long i, long most, long n)
     return n <= most ? i + 1 : 1 + i * (n - 1) / (most - 1);
 }
 
-long path_fail_some_calls(path_run *run, void *user, long most)
+/* Of each function at most `most`; returns how many calls there are, failed or not. */
+static long fail_calls(path_run *run, void *user, long most, long *n_failed)
 {
     const char *name[MAX_FUNCTIONS];
     long calls[MAX_FUNCTIONS];
     size_t n = 0;
-    long n_failed = 0;
+    long n_calls = 0;
     gx_error err;
     const long live = fake_live();
 
@@ -217,18 +218,30 @@ long path_fail_some_calls(path_run *run, void *user, long most)
     for (; fake_function(n); n++) {
         name[n] = fake_function(n);
         calls[n] = fake_calls(name[n]);
+        n_calls += calls[n];
     }
     for (size_t i = 0; i < n; i++) {
         for (long k = 0; k < calls[i] && k < most; k++)
-            n_failed += fail_call(run, user, name[i], place_of(k, most, calls[i]), live);
+            *n_failed +=
+                fail_call(run, user, name[i], place_of(k, most, calls[i]), live);
     }
-    print_message("%zu functions, %ld calls made to fail\n", n, n_failed);
+    print_message("%zu functions, %ld calls made to fail\n", n, *n_failed);
+    return n_calls;
+}
+
+long path_fail_some_calls(path_run *run, void *user, long most)
+{
+    long n_failed = 0;
+
+    fail_calls(run, user, most, &n_failed);
     return n_failed;
 }
 
 long path_fail_each_call(path_run *run, void *user)
 {
-    return path_fail_some_calls(run, user, LONG_MAX);
+    long n_failed = 0;
+
+    return fail_calls(run, user, test_is_short() ? FEW_CALLS : LONG_MAX, &n_failed);
 }
 
 void path_start(bool real)

@@ -27,11 +27,12 @@ gx_status path_try_write_inputs(gx_exec *exec, gx_error *err);
 /* Runs the path once to count its calls, and then, for each single call, once with that
  * call failing: the status is an error whose message names the call, all that the path
  * made is freed, and the path runs well right afterwards. A path turns fake_quiet on
- * before it calls what returns nothing. Returns how many calls were made to fail. */
+ * before it calls what returns nothing. Returns how many calls the path makes; with
+ * GX_TEST_SHORT three of each function fail, as in path_fail_some_calls. */
 typedef gx_status path_run(void *user, gx_error *err);
 long path_fail_each_call(path_run *run, void *user);
 /* The same for a long path: of each function at most `most` calls, the first and the last
- * among them. */
+ * among them. Returns how many calls were made to fail. */
 long path_fail_some_calls(path_run *run, void *user, long most);
 
 /* With the real calls behind: skips the program where there is no GPU. */

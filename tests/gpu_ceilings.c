@@ -35,7 +35,7 @@ static int card_cc(void)
 /* Under a tool that slows everything down in its own way. */
 static void skip_under_a_tool(void)
 {
-    if (getenv("GX_TEST_SHORT"))
+    if (test_is_short())
         skip();
 }
 

@@ -293,8 +293,10 @@ static void every_node_of_the_samples_is_right_at_any_address(void **state)
                 for (size_t k = 0; k < model.graph->n_nodes; k++) {
                     const gx_node *node = &model.graph->nodes[k];
 
-                    for (int shift = 0; shift < 2 && is_listed(node->op->name); shift++)
-                        check_node(s, &model, node, shift);
+                    for (int shift = 0; shift < 2 && is_listed(node->op->name); shift++) {
+                        if (!test_is_short() || (shift + p) % 2 == 0)
+                            check_node(s, &model, node, shift);
+                    }
                 }
                 test_walk_free(&model);
             }
@@ -302,7 +304,7 @@ static void every_node_of_the_samples_is_right_at_any_address(void **state)
         }
     }
     print_message("%d outputs\n", s->n_checked);
-    assert_true(s->n_checked > 1000);
+    assert_true(s->n_checked > (test_is_short() ? 500 : 1000));
 }
 
 /* --- past 2^31 elements --- */
@@ -343,7 +345,7 @@ static void indexes_pass_two_to_the_31(void **state)
     size_t free_bytes = 0, total_bytes = 0;
     site add = { .what = "add" }, sum = { .what = "sum" };
 
-    if (getenv("GX_TEST_SHORT"))
+    if (test_is_short())
         skip();
     assert_int_equal(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
     if (free_bytes < bytes_of(&all) / 2 * 5)

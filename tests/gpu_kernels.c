@@ -378,7 +378,7 @@ static void tensors_pass_two_to_the_31(void **state)
     size_t free_bytes = 0, total_bytes = 0;
     uint16_t last[2] = { 0, 0 };
 
-    if (getenv("GX_TEST_SHORT")) /* racecheck would take too long */
+    if (test_is_short()) /* racecheck would take too long */
         skip();
     assert_int_equal(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
     if (free_bytes < (size_t)n * 5)

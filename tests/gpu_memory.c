@@ -12,13 +12,6 @@
 
 static const char *self;
 
-/* Under a tool that takes device memory itself, shows devices that are hidden, and counts
- * a fault as an error: fewer rounds, and nothing that it disturbs is judged. */
-static bool is_short(void)
-{
-    return getenv("GX_TEST_SHORT") != NULL;
-}
-
 /* --- memory --- */
 
 enum { FLAT_BYTES = 2 << 20 };
@@ -36,7 +29,7 @@ static void assert_flat(int64_t before, const char *when)
 {
     const int64_t now = free_bytes();
 
-    if (before - now > FLAT_BYTES && !is_short())
+    if (before - now > FLAT_BYTES && !test_is_short())
         fail_msg("%s: %lld bytes of device memory are gone", when,
                  (long long)(before - now));
 }
@@ -52,7 +45,7 @@ static uint64_t graph_memory(void)
 
 static void building_and_freeing_leaves_memory_flat(void **state)
 {
-    const int n_rounds = is_short() ? 4 : 100;
+    const int n_rounds = test_is_short() ? 4 : 100;
     int64_t before = 0;
 
     (void)state;
@@ -81,7 +74,7 @@ static void replaying_leaves_memory_flat(void **state)
     (void)gpu_bits(&program);
     const int64_t before = free_bytes();
     for (int i = 0; i < 10; i++) {
-        gpu_run(&program, GX_MODE_GRAPH, is_short() ? 10 : 1000);
+        gpu_run(&program, GX_MODE_GRAPH, test_is_short() ? 10 : 1000);
         (void)gpu_bits(&program);
         assert_flat(before, "after replays");
         assert_int_equal(graph_memory(), 0);
@@ -93,7 +86,7 @@ static void a_graph_for_each_batch_size_grows_by_its_own_memory_alone(void **sta
 {
     enum { MOST = 50 };
     static gpu_program programs[MOST];
-    const int n = is_short() ? 6 : MOST;
+    const int n = test_is_short() ? 6 : MOST;
     size_t planned = 0;
 
     (void)state;
@@ -112,7 +105,7 @@ static void a_graph_for_each_batch_size_grows_by_its_own_memory_alone(void **sta
     /* What a program took beyond its plan is its graph's: no steps of a library's
      * workspace, which are 4 MiB and more. */
     const int64_t taken = free_bytes() - with_all;
-    if (taken > (int64_t)planned + (int64_t)n * (2 << 20) && !is_short())
+    if (taken > (int64_t)planned + (int64_t)n * (2 << 20) && !test_is_short())
         fail_msg("%d programs took %lld bytes, planned were %zu", n, (long long)taken,
                  planned);
 }
@@ -189,7 +182,7 @@ static void hidden_devices_are_told_apart_from_none(void **state)
     const char *const values[] = { "", "-1", "99" };
 
     (void)state;
-    if (is_short())
+    if (test_is_short())
         skip();
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         char line[600];
@@ -207,7 +200,7 @@ static void after_a_real_fault_the_device_is_broken(void **state)
     (void)state;
     if (getenv("GX_SANITIZER"))
         skip();
-    if (is_short())
+    if (test_is_short())
         skip();
     assert_int_equal(run_self("--fault", NULL, NULL, line, sizeof line), 0);
     assert_has(line, "broken");

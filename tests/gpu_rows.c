@@ -133,7 +133,7 @@ static void a_large_table_gets_exact_sums(void **state)
     double *dy = calloc((size_t)TOKENS * WIDTH, sizeof *dy);
     double *index = calloc(TOKENS, sizeof *index);
 
-    if (getenv("GX_TEST_SHORT")) { /* synccheck would take too long */
+    if (test_is_short()) { /* synccheck would take too long */
         free(dy);
         free(index);
         skip();

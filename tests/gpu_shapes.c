@@ -171,7 +171,7 @@ static void moves_pass_two_to_the_31(void **state)
     int n_runs = 0;
 
     (void)state;
-    if (getenv("GX_TEST_SHORT"))
+    if (test_is_short())
         skip();
     assert_int_equal(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
     if (free_bytes < 2 * bytes + (UINT64_C(1) << 28))

@@ -13,9 +13,14 @@ enum { STEPS = 100 };
 
 static const int counts[] = { 1, 2, 5, 50 };
 
+static int n_steps(void)
+{
+    return test_is_short() ? 10 : STEPS;
+}
+
 typedef struct outcome {
     uint64_t bits;
-    double *losses; /* of STEPS steps */
+    double *losses; /* of n_steps() steps */
     gx_exec_stats stats;
 } outcome;
 
@@ -27,9 +32,9 @@ static outcome train(const gpu_options *options, gx_mode mode)
 
     assert_non_null(out.losses);
     gpu_open(&program, options);
-    gpu_run(&program, mode, STEPS);
-    assert_ok(gx_exec_log(program.exec, STEPS, out.losses, &err), &err);
-    assert_int_equal(gpu_step_count(&program), STEPS);
+    gpu_run(&program, mode, n_steps());
+    assert_ok(gx_exec_log(program.exec, n_steps(), out.losses, &err), &err);
+    assert_int_equal(gpu_step_count(&program), n_steps());
     out.bits = gpu_bits(&program);
     out.stats = gx_exec_stats_get(program.exec);
     gpu_close(&program);
@@ -39,8 +44,9 @@ static outcome train(const gpu_options *options, gx_mode mode)
 static void same_by_launches(const gpu_options *base)
 {
     const outcome expected = train(base, GX_MODE_EAGER);
+    const int steps = n_steps();
 
-    for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(counts) && counts[i] <= steps; i++)
         for (int loop = 0; loop < 2; loop++) {
             gpu_options options = *base;
 
@@ -48,11 +54,12 @@ static void same_by_launches(const gpu_options *base)
             options.step_loop = loop;
             const outcome found = train(&options, GX_MODE_GRAPH);
             if (found.bits != expected.bits ||
-                memcmp(found.losses, expected.losses, STEPS * sizeof *found.losses) != 0)
+                memcmp(found.losses, expected.losses,
+                       (size_t)steps * sizeof *found.losses) != 0)
                 fail_msg("%d steps a launch%s, %d lanes, programmatic %d: other bits",
                          counts[i], loop ? " in a loop" : "", options.lanes,
                          (int)options.programmatic);
-            assert_int_equal(found.stats.graph_launches, STEPS / counts[i]);
+            assert_int_equal(found.stats.graph_launches, steps / counts[i]);
             assert_int_equal(found.stats.graph_nodes,
                              loop && counts[i] > 1
                                  ? found.stats.launches_per_step + 2
@@ -102,18 +109,19 @@ static void a_thousand_launches_of_a_loop_are_whole(void **state)
 {
     const gpu_options one = { .seed = test_seed() };
     gpu_options loop = one;
+    const int steps = test_is_short() ? 70 : 7000;
     gpu_program program;
 
     (void)state;
     loop.steps_per_launch = 7;
     loop.step_loop = true;
     gpu_open(&program, &loop);
-    gpu_run(&program, GX_MODE_GRAPH, 7000);
-    assert_int_equal(gpu_step_count(&program), 7000);
+    gpu_run(&program, GX_MODE_GRAPH, steps);
+    assert_int_equal(gpu_step_count(&program), steps);
     const uint64_t bits = gpu_bits(&program);
     gpu_close(&program);
     gpu_open(&program, &one);
-    gpu_run(&program, GX_MODE_GRAPH, 7000);
+    gpu_run(&program, GX_MODE_GRAPH, steps);
     assert_int_equal(gpu_bits(&program), bits);
     gpu_close(&program);
 }
@@ -157,7 +165,12 @@ static void what_changes_between_launches_is_seen(void **state)
 /* --- from the command line --- */
 
 /* 12 whole batches and a short one; more steps than the log holds. */
-enum { ROWS = 203, BATCH = 16, EPOCHS = 320, ALL = 13 * EPOCHS };
+enum { ROWS = 203, BATCH = 16, EPOCHS = 320, PER_EPOCH = 13 };
+
+static int n_epochs(void)
+{
+    return test_is_short() ? 2 : EPOCHS;
+}
 
 static char *write_model(const char *precision)
 {
@@ -210,7 +223,7 @@ static char *run(const char *flags, size_t *length)
              "gexec run %slaunched.yaml -q --graph --no-cache --epochs %d --plan "
              "%splan.yaml --loss-out %sloss.npy --out w1=%sw1.npy --out "
              "gexec.sample=%sstep.npy --json %srun.json %s",
-             folder, EPOCHS, folder, folder, folder, folder, folder, flags);
+             folder, n_epochs(), folder, folder, folder, folder, folder, flags);
     for (char *word = strtok(line, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
     assert_true(gx_args_parse(&args, argc, argv));
@@ -226,7 +239,7 @@ static char *run(const char *flags, size_t *length)
         assert_non_null(all);
         memcpy(all + *length, bytes, n);
         *length += n;
-        assert_true(i > 0 || n >= ALL * sizeof(double));
+        assert_true(i > 0 || n >= (size_t)n_epochs() * PER_EPOCH * sizeof(double));
         remove(path);
         free(bytes);
         free(path);
@@ -238,6 +251,7 @@ static char *run(const char *flags, size_t *length)
 static void epochs_and_remainders_change_no_loss(void **state)
 {
     static const char *const precisions[] = { "f32", "tf32", "bf16" };
+    const size_t n_precisions = test_is_short() ? 1 : ARRAY_SIZE(precisions);
     static const char *const flags[] = { "--steps-per-launch 2",
                                          "--steps-per-launch 5",
                                          "--steps-per-launch 5 --step-loop on",
@@ -246,7 +260,7 @@ static void epochs_and_remainders_change_no_loss(void **state)
                                          "--steps-per-launch auto" };
 
     (void)state;
-    for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
+    for (size_t p = 0; p < n_precisions; p++) {
         char *const model = write_model(precisions[p]);
         char *const plan = test_path("plan.yaml");
         char *const short_plan = test_path("plan.yaml.short");

@@ -28,7 +28,7 @@ static void *poll(void *user)
 
 static void another_thread_may_ask_for_events_while_graphs_are_built(void **state)
 {
-    enum { BUILDS = 200 };
+    const int n_builds = test_is_short() ? 10 : 200;
     poller p = { .event = NULL };
     gpu_program program;
     pthread_t thread;
@@ -47,7 +47,7 @@ static void another_thread_may_ask_for_events_while_graphs_are_built(void **stat
     assert_int_equal(cudaMemset(places[1], 0, 16 * 33 * sizeof(float)), 0);
     gx_status st = GX_OK;
     int n_built = 0;
-    for (; n_built < BUILDS && st == GX_OK; n_built++) {
+    for (; n_built < n_builds && st == GX_OK; n_built++) {
         st = gx_exec_bind(program.exec, "x", places[n_built % 2], &err);
         if (st == GX_OK)
             st = gx_exec_capture(program.exec, &err);
@@ -55,7 +55,7 @@ static void another_thread_may_ask_for_events_while_graphs_are_built(void **stat
     atomic_store(&p.stop, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_ok(st, &err);
-    assert_int_equal(gx_exec_stats_get(program.exec).instantiations, BUILDS);
+    assert_int_equal(gx_exec_stats_get(program.exec).instantiations, n_builds);
     assert_true(atomic_load(&p.n_polls) > 0);
     assert_int_equal(atomic_load(&p.n_failed), 0);
     gpu_close(&program);
@@ -93,7 +93,7 @@ static void *free_programs(void *user)
 
 static void another_thread_may_free_its_program_while_a_graph_is_built(void **state)
 {
-    enum { BUILDS = 100 };
+    const int n_builds = test_is_short() ? 5 : 100;
     const gpu_options options = { .seed = 2 };
     builder other = { .status = GX_OK };
     gpu_program program;
@@ -109,7 +109,7 @@ static void another_thread_may_free_its_program_while_a_graph_is_built(void **st
 
     gpu_open(&other.program, NULL);
     assert_int_equal(pthread_create(&thread, NULL, free_programs, &other), 0);
-    for (int i = 0; i < BUILDS && st == GX_OK; i++) {
+    for (int i = 0; i < n_builds && st == GX_OK; i++) {
         gpu_open(&program, &options);
         st = gx_exec_run(program.exec, GX_MODE_GRAPH, 5, &err);
         if (st == GX_OK && gpu_bits(&program) != expected)
@@ -137,7 +137,8 @@ static void *train(void *user)
 
 static void programs_in_threads_give_the_bits_of_one_alone(void **state)
 {
-    enum { THREADS = 4, STEPS = 1000 };
+    enum { THREADS = 4 };
+    const int n_steps = test_is_short() ? 50 : 1000;
     const gpu_options options = { .batch = 16, .inner = 2048, .outer = 64 };
     static builder builders[THREADS];
     pthread_t thread[THREADS];
@@ -145,11 +146,11 @@ static void programs_in_threads_give_the_bits_of_one_alone(void **state)
 
     (void)state;
     gpu_open(&alone, &options);
-    gpu_run(&alone, GX_MODE_GRAPH, STEPS);
+    gpu_run(&alone, GX_MODE_GRAPH, n_steps);
     const uint64_t expected = gpu_bits(&alone);
     gpu_close(&alone);
     for (int i = 0; i < THREADS; i++) {
-        builders[i].n_steps = STEPS;
+        builders[i].n_steps = n_steps;
         builders[i].status = GX_OK;
         gpu_open(&builders[i].program, &options);
     }

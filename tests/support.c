@@ -46,6 +46,11 @@ void test_has(const char *text, const char *part, const char *file, int line)
     _fail(file, line);
 }
 
+bool test_is_short(void)
+{
+    return getenv("GX_TEST_SHORT") != NULL;
+}
+
 /* --- fresh random numbers --- */
 
 uint64_t test_seed(void)

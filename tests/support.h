@@ -16,6 +16,10 @@
 
 enum { TEST_SKIPPED = 77 }; /* the exit status of a test program that could not run */
 
+/* True where GX_TEST_SHORT is set: under a tool that slows everything down, each kind of
+ * case runs once, without long repeats, and nothing that the tool disturbs is judged. */
+bool test_is_short(void);
+
 /* --- statuses --- */
 
 /* Fails the test with the error's message unless `call` gives GX_OK. */

@@ -28,13 +28,22 @@ static void sums_of_many_rows_of_bf16_are_wide(void **state)
 {
     (void)state;
     check("small_sums", (gx_plan_options){ .unfused = false });
+    check("few_sums", (gx_plan_options){ .unfused = false });
     check("small_gradients", (gx_plan_options){ .unfused = false });
+    check("mse_sums", (gx_plan_options){ .unfused = false });
+    check("l1_sums", (gx_plan_options){ .unfused = false });
+    check("bce_sums", (gx_plan_options){ .unfused = false });
+    check("sce_sums", (gx_plan_options){ .unfused = false });
 }
 
 static void operands_of_f32_are_not_rounded(void **state)
 {
     (void)state;
     check("wide", (gx_plan_options){ .unfused = false });
+    check("wide_gradients", (gx_plan_options){ .unfused = false });
+    check("wide_third", (gx_plan_options){ .unfused = false });
+    check("mse_wide", (gx_plan_options){ .unfused = false });
+    check("sce_bare", (gx_plan_options){ .unfused = false });
 }
 
 int main(void)

@@ -262,8 +262,8 @@ def theirs(torch, curve, dtype):
     return losses
 
 
-def compare(args, torch, name, dtype, folder):
-    curve = CURVES[name]()
+def compare(args, name, dtype, folder):
+    torch, curve = model.import_torch(), CURVES[name]()
     mine = ours(args, name, curve, dtype, os.path.join(folder, f"{name}-{dtype}"))
     other = theirs(torch, curve, dtype)
     off = [abs(a - b) / max(b, 0.1 * other[0]) for a, b in zip(mine, other)]
@@ -298,14 +298,13 @@ def main():
     print(f"{'model':12}{'type':6}{'first':>9}{'last':>9}{'gexec':>9}  {'difference':>10} "
           f"{'allowed':>8}  at step")
     try:
-        for name in names:
-            for dtype in types:
-                row = compare(args, torch, name, dtype, folder)
-                rows.append(row)
-                print(f"{name:12}{dtype:6}{row['first']:9.4f}{row['last']:9.4f}"
-                      f"{row['last_gexec']:9.4f}  {row['error']:10.1e} "
-                      f"{row['allowed']:8.1e}  {row['step']}"
-                      f"{'' if row['ok'] else '  FAILED'}", flush=True)
+        tasks = [(args, name, dtype, folder) for name in names for dtype in types]
+        for row in model.each(args.jobs, compare, tasks):
+            rows.append(row)
+            print(f"{row['model']:12}{row['type']:6}{row['first']:9.4f}{row['last']:9.4f}"
+                  f"{row['last_gexec']:9.4f}  {row['error']:10.1e} "
+                  f"{row['allowed']:8.1e}  {row['step']}"
+                  f"{'' if row['ok'] else '  FAILED'}", flush=True)
     finally:
         if not args.keep:
             shutil.rmtree(folder)

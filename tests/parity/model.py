@@ -2,8 +2,10 @@
 
 import array
 import ast
+import concurrent.futures
 import json
 import math
+import multiprocessing
 import os
 import struct
 import subprocess
@@ -21,6 +23,13 @@ def stop(status, message):
     sys.exit(status)
 
 
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
 def add_arguments(parser):
     """What every script here takes."""
     parser.add_argument("--gexec", default=os.path.join(ROOT, "build", "release", "gexec"),
@@ -29,6 +38,8 @@ def add_arguments(parser):
                         help="where gexec runs; PyTorch is always on the CPU")
     parser.add_argument("--flags", default="", metavar="FLAGS",
                         help="more flags for gexec run, as '--unfused --lanes 2'")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N",
+                        help="processes side by side (default 1); the results are the same")
     parser.add_argument("--keep", metavar="DIR", help="keep models and tensors there")
     parser.add_argument("--json", metavar="FILE", help="raw results")
 
@@ -46,6 +57,22 @@ def import_torch():
 def quiet_schedulers():
     """SequentialLR calls schedulers in an order that they warn of."""
     warnings.filterwarnings("ignore", category=UserWarning, module="torch.optim")
+
+
+def each(jobs, work, tasks):
+    """What work(*task) gives for each task, in the order of the tasks, whichever process
+    is done first. The first that fails ends all."""
+    if jobs == 1:
+        yield from (work(*task) for task in tasks)
+        return
+    # PyTorch is imported once: nothing of it runs in threads yet.
+    pool = concurrent.futures.ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("fork"))
+    try:
+        for future in [pool.submit(work, *task) for task in tasks]:
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 # --- numbers ---

@@ -189,19 +189,21 @@ def theirs(torch, dtype, start, name, lr, settings, beside):
             "loss": losses}
 
 
-def compare(args, torch, dtype, only, folder):
-    """A row for each configuration."""
+def numbers_of(dtype, only):
+    """The configurations of those optimizers that are bounded in a type."""
+    return [i for i, (name, *_) in enumerate(configurations())
+            if dtype in ALLOWED and (not only or name in only)]
+
+
+def compare(args, dtype, i, folder):
+    """The row of a configuration by its number."""
+    torch, start = model.import_torch(), numbers(dtype)
+    name, lr, settings, beside = list(configurations())[i]
     model.quiet_schedulers()
-    start, rows = numbers(dtype), []
-    for i, (name, lr, settings, beside) in enumerate(configurations()):
-        if only and name not in only:
-            continue
-        mine = ours(args, dtype, start, os.path.join(folder, f"optimizer{i}-{dtype}"), name,
-                    lr, settings, beside)
-        other = theirs(torch, dtype, start, name, lr, settings, beside)
-        error, tensor = max((model.error_of(mine[key], other[key])[0], key) for key in mine)
-        rows.append({"name": title(name, settings, beside), "optimizer": name, "lr": lr,
-                     "settings": settings, "beside": beside, "type": dtype,
-                     "error": error, "tensor": tensor, "allowed": ALLOWED[dtype],
-                     "ok": error <= ALLOWED[dtype]})
-    return rows
+    mine = ours(args, dtype, start, os.path.join(folder, f"optimizer{i}-{dtype}"), name, lr,
+                settings, beside)
+    other = theirs(torch, dtype, start, name, lr, settings, beside)
+    error, tensor = max((model.error_of(mine[key], other[key])[0], key) for key in mine)
+    return {"name": title(name, settings, beside), "optimizer": name, "lr": lr,
+            "settings": settings, "beside": beside, "type": dtype, "error": error,
+            "tensor": tensor, "allowed": ALLOWED[dtype], "ok": error <= ALLOWED[dtype]}

@@ -141,8 +141,8 @@ class Worst:
             self.where = f"{where}[{at}]"
 
 
-def compare_op(args, torch, entry, dtype, folder):
-    name = entry["name"]
+def compare_op(args, entry, dtype, folder):
+    torch, name = model.import_torch(), entry["name"]
     row = cases.ROWS[name]
     kind = torch.float32 if dtype == "f32" else torch.float64
     m = model.Model(folder, name, dtype)
@@ -234,17 +234,17 @@ def main():
                if name not in cases.ROWS and cases.reason(name) is None]
     rows, of_optimizers, undone = [], [], []
     try:
-        for name, entry in entries.items():
-            if name not in cases.ROWS or (only and name not in only):
-                continue
-            of_op = [compare_op(args, torch, entry, dtype,
-                                os.path.join(folder, f"{name}-{dtype}"))
-                     for dtype in args.types]
-            rows += of_op
-            undone += [f"{name}: {field}" for field in undrawn(entry, of_op)]
-        for dtype in args.types:
-            if dtype in optimizers.ALLOWED:
-                of_optimizers += optimizers.compare(args, torch, dtype, only, folder)
+        drawn = [entry for name, entry in entries.items()
+                 if name in cases.ROWS and (not only or name in only)]
+        tasks = [(args, entry, dtype, os.path.join(folder, f"{entry['name']}-{dtype}"))
+                 for entry in drawn for dtype in args.types]
+        rows = list(model.each(args.jobs, compare_op, tasks))
+        for entry in drawn:
+            of_op = [row for row in rows if row["op"] == entry["name"]]
+            undone += [f"{entry['name']}: {field}" for field in undrawn(entry, of_op)]
+        tasks = [(args, dtype, i, folder) for dtype in args.types
+                 for i in optimizers.numbers_of(dtype, only)]
+        of_optimizers = list(model.each(args.jobs, optimizers.compare, tasks))
     finally:
         if not args.keep:
             shutil.rmtree(folder)

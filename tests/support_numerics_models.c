@@ -1,0 +1,397 @@
+/* Models whose results are known exactly. */
+#include "support_numerics.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define HEAD "gexec: 1\nname: m\nprecision: $P\n"
+
+/* --- gradients that are added --- */
+
+/* p is read by a scale, twice by a product, and directly; s twice by one sum:
+ * 2 (3 + 2 p) - 1 with p = 2. w is read by two products and b by two biases; with rows of
+ * ones, each product makes of an element 4 times as much: the way through both gives
+ * 3 * 4, and 3 for the last bias. */
+#define SHARED                                                                      \
+    HEAD "inputs:\n  x: {shape: [3, 4], init: ones}\nparams:\n"                     \
+         "  p: {shape: [6, 5], init: {constant: 2}}\n"                              \
+         "  w: {shape: [4, 4], init: ones}\n  v: {shape: [4, 4], init: ones}\n"     \
+         "  b: {shape: [4]}\nops:\n"                                                \
+         "  - {op: scale, name: h, x: p, factor: 3}\n"                              \
+         "  - {op: mul, name: g, a: p, b: p}\n  - {op: add, name: s, a: h, b: g}\n" \
+         "  - {op: add, name: t, a: s, b: s}\n  - {op: sub, name: u, a: t, b: p}\n" \
+         "  - {op: sum, name: one, x: u, dtype: f32}\n"                             \
+         "  - {op: gemm, name: c, a: x, b: w}\n"                                    \
+         "  - {op: gemm, name: d, a: c, b: w, trans_b: true}\n"                     \
+         "  - {op: sum, name: two, x: d, dtype: f32}\n"                             \
+         "  - {op: gemm, name: e, a: x, b: v, epilogue: {bias: b}}\n"               \
+         "  - {op: gemm, name: f, a: e, b: v, epilogue: {bias: b, act: relu}}\n"    \
+         "  - {op: sum, name: three, x: f, dtype: f32}\n"                           \
+         "  - {op: add, name: both, a: one, b: two}\n"                              \
+         "  - {op: add, name: loss, a: both, b: three}\n"                           \
+         "backward: loss\noutputs: [p.grad, w.grad, v.grad, b.grad]\n"
+
+static double thirteen(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 13;
+}
+
+static double twenty_four(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 24;
+}
+
+static double fifteen(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 15;
+}
+
+/* --- sums that bf16 cannot keep --- */
+
+/* A third of the rows are 1, the others 2^-8, which is half of what bf16 can add to 1:
+ * the sum is 2048 + 16 of 6144 rows and 128 + 1 of 384, both bf16, and one that is kept
+ * in bf16 stops at 256 or loses the small ones. Some kernels take few rows alone. */
+#define SMALL_SUMS(rows)                                                                 \
+    HEAD                                                                                 \
+        "inputs:\n  dy: {shape: [" rows ", 8]}\n  eye: {shape: [8, 8]}\n"                \
+        "  ones: {shape: [" rows ", 8], init: ones}\nparams:\n"                          \
+        "  b: {shape: [8]}\n  c: {shape: [8]}\nops:\n"                                   \
+        "  - {op: epilogue.bwd, name: alone, dy: dy, dbias: alone}\n"                    \
+        "  - {op: gemm, name: product, a: dy, b: eye}\n"                                 \
+        "  - {op: epilogue.bwd, name: behind, dy: product, y: ones, act: relu, dx: dx, " \
+        "dbias: behind}\n"                                                               \
+        "  - {op: gemm, name: weight, a: ones, b: dy, trans_a: true}\n"                  \
+        "  - {op: sum, name: sum, x: dy, axis: 0}\n"                                     \
+        "  - {op: sum_to, name: sum_to, x: dy, shape: 8}\n"                              \
+        "outputs: [alone, behind, dx, weight, sum, sum_to]\n"
+
+/* The same through derived gradients. */
+#define SMALL_GRADIENTS                                                                  \
+    HEAD                                                                                 \
+        "inputs:\n  dy: {shape: [6144, 8]}\n  eye: {shape: [8, 8]}\n"                    \
+        "  ones: {shape: [6144, 8], init: ones}\nparams:\n"                              \
+        "  w: {shape: [8, 8], init: ones}\n  b: {shape: [8]}\n  c: {shape: [8]}\nops:\n" \
+        "  - {op: gemm, name: h, a: ones, b: w, epilogue: {bias: b, act: relu}}\n"       \
+        "  - {op: gemm, name: y, a: h, b: eye}\n"                                        \
+        "  - {op: add, name: z, a: y, b: c}\n  - {op: mul, name: m, a: z, b: dy}\n"      \
+        "  - {op: sum, name: loss, x: m, dtype: f32}\n"                                  \
+        "backward: loss\noutputs: [w.grad, b.grad, c.grad]\n"
+
+static double one_and_small(int64_t row, int64_t column)
+{
+    (void)column;
+    return row % 3 == 0 ? 1 : 0x1p-8;
+}
+
+static double sum_of_small(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 2064;
+}
+
+static double sum_of_few(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 129;
+}
+
+static double identity(int64_t row, int64_t column)
+{
+    return row == column;
+}
+
+/* --- operands that tf32 cannot hold --- */
+
+/* 1 + j 2^-12 has more bits than tf32, which makes 1 or 1 + 2^-10 of it. The identity
+ * leaves it as it is, on either side of a product and through what may be fused. */
+#define WIDE                                                                             \
+    HEAD "inputs:\n  a: {shape: [64, 64]}\n  eye: {shape: [64, 64]}\n"                   \
+         "  ones: {shape: [64, 64], init: ones}\nparams:\n  z: {shape: [64]}\nops:\n"    \
+         "  - {op: gemm, name: left, a: a, b: eye}\n"                                    \
+         "  - {op: gemm, name: right, a: eye, b: a, trans_a: true, trans_b: true}\n"     \
+         "  - {op: gemm, name: bias, a: a, b: eye, epilogue: {bias: z}}\n"               \
+         "  - {op: gemm, name: relu, a: eye, b: a, epilogue: {bias: z, act: relu}}\n"    \
+         "  - {op: gemm, name: back, a: a, b: eye, trans_b: true}\n"                     \
+         "  - {op: epilogue.bwd, name: e, dy: back, y: ones, act: relu, dx: dx, dbias: " \
+         "db}\n"                                                                         \
+         "outputs: [left, right, bias, relu, dx, db]\n"
+
+static double wide(int64_t row, int64_t column)
+{
+    return 1 + (double)((row + 3 * column) % 7) * 0x1p-12;
+}
+
+static double wide_transposed(int64_t row, int64_t column)
+{
+    return wide(column, row);
+}
+
+static double wide_sum(int64_t column, int64_t unused)
+{
+    double sum = 0;
+
+    (void)unused;
+    for (int64_t row = 0; row < 64; row++)
+        sum += wide(row, column);
+    return sum;
+}
+
+/* The same through derived gradients of data, weights and a bias: dg is the identity, and
+ * f is above zero everywhere. */
+#define WIDE_GRADIENTS                                                                   \
+    HEAD "inputs:\n  a: {shape: [64, 64]}\n  eye: {shape: [64, 64]}\nparams:\n"          \
+         "  p: {shape: [64, 64], init: zeros}\n  q: {shape: [64, 64], init: zeros}\n  "  \
+         "v: {shape: [64, 64], init: zeros}\n"                                           \
+         "  w: {shape: [64, 64], init: zeros}\n  u: {shape: [64, 64], init: zeros}\n"    \
+         "  b: {shape: [64], init: ones}\nops:\n"                                        \
+         "  - {op: add, name: p1, a: p, b: eye}\n  - {op: add, name: q1, a: q, b: a}\n"  \
+         "  - {op: add, name: v1, a: v, b: a}\n  - {op: add, name: w1, a: w, b: eye}\n"  \
+         "  - {op: add, name: u1, a: u, b: eye}\n"                                       \
+         "  - {op: gemm, name: f, a: p1, b: w1, epilogue: {bias: b, act: relu}}\n"       \
+         "  - {op: gemm, name: g, a: f, b: v1}\n  - {op: mul, name: gd, a: g, b: eye}\n" \
+         "  - {op: gemm, name: k, a: q1, b: u1}\n"                                       \
+         "  - {op: mul, name: kd, a: k, b: eye}\n"                                       \
+         "  - {op: sum, name: one, x: gd}\n  - {op: sum, name: two, x: kd}\n"            \
+         "  - {op: add, name: loss, a: one, b: two}\n"                                   \
+         "backward: loss\noutputs: [p.grad, w.grad, u.grad, b.grad]\n"
+
+/* A third op behind a product: a bias and an activation, then a residual. */
+#define WIDE_THIRD                                                                     \
+    HEAD "inputs:\n  a: {shape: [64, 64]}\n  eye: {shape: [64, 64]}\n"                 \
+         "  zero: {shape: [64, 64], init: zeros}\nparams:\n  z: {shape: [64]}\nops:\n" \
+         "  - {op: gemm, name: f, a: a, b: eye, epilogue: {bias: z, act: relu}}\n"     \
+         "  - {op: epilogue, name: g, x: f, residual: zero}\n"                         \
+         "outputs: [g]\n"
+
+static double wide_row_sum(int64_t row, int64_t unused)
+{
+    double sum = 0;
+
+    (void)unused;
+    for (int64_t column = 0; column < 64; column++)
+        sum += wide(row, column);
+    return sum;
+}
+
+/* --- the end of a network in one kernel --- */
+
+/* A product and its bias, a loss that is a sum, and the bias's gradient: the sum over the
+ * rows of the loss's derivative. */
+#define TAIL(bias, more, inputs, loss)                                           \
+    HEAD "inputs:\n  x: {shape: [1536, 8]}\n  eye: {shape: [8, 8]}\n"            \
+         "  c: {shape: [8], init: zeros}\n" inputs                               \
+         "params:\n  b: {shape: [8]}\n  w: {shape: [8, 8], init: zeros}\nops:\n" \
+         "  - {op: add, name: eye1, a: w, b: eye}\n"                             \
+         "  - {op: gemm, name: y, a: x, b: eye1" bias "}\n"                      \
+         "  - {op: " loss                                                        \
+         ", name: loss, reduction: sum}\nbackward: loss\noutputs: [y" more "]\n"
+#define POINTS "  t: {shape: [1536, 8], init: zeros}\n"
+#define LABELS "  t: {shape: [1536], dtype: i32, init: {integers: [7, 8]}}\n"
+
+/* 2 y of mse is 1 or 2^-8. */
+static double half_of_small(int64_t row, int64_t column)
+{
+    return one_and_small(row, column) / 2;
+}
+
+static double sum_of_halves(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 516;
+}
+
+/* A sigmoid of 1 in every type, and a sign of 1. */
+static double far_out(int64_t row, int64_t column)
+{
+    return 32 * wide(row, column);
+}
+
+static double one(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 1;
+}
+
+static double sum_of_ones(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 1536;
+}
+
+/* Eight shares of an eighth, of which the last is the label's. */
+static double even(int64_t row, int64_t column)
+{
+    (void)column;
+    return wide(row, 0);
+}
+
+static double share(int64_t row, int64_t column)
+{
+    (void)row;
+    return column == 7 ? 0.125 - 1 : 0.125;
+}
+
+static double sum_of_shares(int64_t column, int64_t unused)
+{
+    (void)unused;
+    return 1536 * share(0, column);
+}
+
+#define PRODUCTS "lt", "tile", "lt_fused", "fused"
+#define NO_TF32                    \
+    {                              \
+        "f32", "bf16", "f16", NULL \
+    }
+#define EYE                                 \
+    {                                       \
+        "eye", 2, 64, 64, .value = identity \
+    }
+#define SMALL_EYE                         \
+    {                                     \
+        "eye", 2, 8, 8, .value = identity \
+    }
+#define SMALL(rows)                                              \
+    {                                                            \
+        { "dy", 2, rows, 8, .value = one_and_small }, SMALL_EYE, \
+        {                                                        \
+            0                                                    \
+        }                                                        \
+    }
+#define SMALL_SUM(name, sum, n)                                              \
+    {                                                                        \
+        name, 1, 8, 1, .value = sum, .addend = one_and_small, .n_addends = n \
+    }
+
+/* A loss whose derivative is summed up; and that loss behind a product of wide numbers.
+ */
+#define SUMS(name, text, x, addend_of, sum, rounding)             \
+    {                                                             \
+        name, text, NO_TF32, { "head", "fused", NULL },           \
+            { { "x", 2, 1536, 8, .value = x }, SMALL_EYE },       \
+        {                                                         \
+            {                                                     \
+                "b.grad", 1, 8, 1, sum, addend_of, 1536, rounding \
+            }                                                     \
+        }                                                         \
+    }
+#define WIDE_TAIL(name, text)                                     \
+    {                                                             \
+        name, text, { "f32" }, { "head" },                        \
+            { { "x", 2, 1536, 8, .value = far_out }, SMALL_EYE }, \
+        {                                                         \
+            {                                                     \
+                "y", 2, 1536, 8, .value = far_out                 \
+            }                                                     \
+        }                                                         \
+    }
+#define TRAINED ", epilogue: {bias: b}"
+#define FIXED ", epilogue: {bias: c}"
+#define TAILS(loss, t, op, x, addend, sum, rounding)                                \
+    SUMS(loss "_sums", TAIL(TRAINED, ", b.grad", t, op), x, addend, sum, rounding), \
+        WIDE_TAIL(loss "_wide", TAIL(TRAINED, "", t, op)),                          \
+        WIDE_TAIL(loss "_fixed", TAIL(FIXED, "", t, op)),                           \
+        WIDE_TAIL(loss "_bare", TAIL("", "", t, op))
+
+const numerics_model numerics_models[] = {
+    { "shared",
+      SHARED,
+      { "f32", "tf32", "bf16", "f16", NULL },
+      { PRODUCTS, NULL },
+      { { 0 } },
+      { { "p.grad", 2, 6, 5, .value = thirteen },
+        { "w.grad", 2, 4, 4, .value = twenty_four },
+        { "v.grad", 2, 4, 4, .value = twenty_four },
+        { "b.grad", 1, 4, 1, .value = fifteen },
+        { 0 } } },
+    { "small_sums",
+      SMALL_SUMS("6144"),
+      NO_TF32,
+      { PRODUCTS, "wide", NULL },
+      SMALL(6144),
+      { SMALL_SUM("alone", sum_of_small, 6144),
+        SMALL_SUM("behind", sum_of_small, 6144),
+        { "dx", 2, 6144, 8, .value = one_and_small },
+        { "weight", 2, 8, 8, .value = sum_of_small },
+        { "sum", 1, 8, 1, .value = sum_of_small },
+        { "sum_to", 1, 8, 1, .value = sum_of_small },
+        { 0 } } },
+    { "few_sums",
+      SMALL_SUMS("384"),
+      NO_TF32,
+      { PRODUCTS, "direct", "direct_fused", NULL },
+      SMALL(384),
+      { SMALL_SUM("alone", sum_of_few, 384),
+        SMALL_SUM("behind", sum_of_few, 384),
+        { "dx", 2, 384, 8, .value = one_and_small },
+        { "weight", 2, 8, 8, .value = sum_of_few },
+        { "sum", 1, 8, 1, .value = sum_of_few },
+        { "sum_to", 1, 8, 1, .value = sum_of_few },
+        { 0 } } },
+    { "small_gradients",
+      SMALL_GRADIENTS,
+      NO_TF32,
+      { PRODUCTS, NULL },
+      SMALL(6144),
+      { { "w.grad", 2, 8, 8, .value = sum_of_small },
+        SMALL_SUM("b.grad", sum_of_small, 6144),
+        SMALL_SUM("c.grad", sum_of_small, 6144),
+        { 0 } } },
+    { "wide",
+      WIDE,
+      { "f32", NULL },
+      { PRODUCTS, NULL },
+      { { "a", 2, 64, 64, .value = wide }, EYE, { 0 } },
+      { { "left", 2, 64, 64, .value = wide },
+        { "right", 2, 64, 64, .value = wide_transposed },
+        { "bias", 2, 64, 64, .value = wide },
+        { "relu", 2, 64, 64, .value = wide },
+        { "dx", 2, 64, 64, .value = wide },
+        { "db", 1, 64, 1, .value = wide_sum },
+        { 0 } } },
+    { "wide_gradients",
+      WIDE_GRADIENTS,
+      { "f32", NULL },
+      { PRODUCTS, NULL },
+      { { "a", 2, 64, 64, .value = wide }, EYE, { 0 } },
+      { { "p.grad", 2, 64, 64, .value = wide_transposed },
+        { "w.grad", 2, 64, 64, .value = wide_transposed },
+        { "u.grad", 2, 64, 64, .value = wide_transposed },
+        { "b.grad", 1, 64, 1, .value = wide_row_sum },
+        { 0 } } },
+    { "wide_third",
+      WIDE_THIRD,
+      { "f32", NULL },
+      { "fused", NULL },
+      { { "a", 2, 64, 64, .value = wide }, EYE, { 0 } },
+      { { "g", 2, 64, 64, .value = wide }, { 0 } } },
+    TAILS("mse", POINTS, "mse, x: y, target: t", half_of_small, one_and_small,
+          sum_of_halves, 0),
+    TAILS("l1", POINTS, "l1, x: y, target: t", far_out, one, sum_of_ones, 0),
+    TAILS("bce", POINTS, "bce_with_logits, x: y, target: t", far_out, one, sum_of_ones,
+          0x1p-8),
+    TAILS("sce", LABELS, "softmax_cross_entropy, logits: y, labels: t", even, share,
+          sum_of_shares, 0x1p-8),
+    { 0 },
+};
+
+const numerics_model *numerics_find(const char *name)
+{
+    for (const numerics_model *model = numerics_models; model->name; model++)
+        if (strcmp(model->name, name) == 0)
+            return model;
+    return NULL;
+}
+
+bool numerics_is_needed(const numerics_model *model, const char *precision,
+                        const char *alternative)
+{
+    if (strcmp(precision, "f32") == 0 && strncmp(alternative, "direct", 6) == 0)
+        return false;
+    for (const char *const *need = model->needed; *need; need++)
+        if (strcmp(*need, alternative) == 0)
+            return true;
+    return false;
+}
