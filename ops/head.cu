@@ -39,7 +39,7 @@ __device__ __forceinline__ void softmax_of_memory(const gx_head &g, int tile_row
     __syncthreads();
     softmax_tile<T>(g, tile, ld, tile_rows, row, label, divisor,
                     tile + tile_floats(tile_rows, columns));
-    finish<T>(g, divisor, tile, sums);
+    finish<T>(g, divisor, tile);
 }
 
 template <typename T>
@@ -64,7 +64,7 @@ __device__ __forceinline__ void points_of_memory(const gx_head &g, int tile_rows
         }
     }
     leave_points<T, MEMORY_COLUMNS>(g, column, total, column_sum, shared, sums);
-    finish<T>(g, (double)g.divisor, shared, sums);
+    finish<T>(g, (double)g.divisor, shared);
 }
 
 template <typename T>

@@ -65,36 +65,61 @@ __device__ __forceinline__ void add_columns(const gx_head &g, float *shared)
     }
 }
 
-/* The block that draws the last ticket adds up, in the order of the blocks. The counter
- * wraps to the 0 that it began with. */
+/* The losses of all blocks, by the first warp. */
+__device__ __forceinline__ void add_losses(const gx_head &g, double divisor)
+{
+    const int blocks = gridDim.x * gridDim.y;
+    double total = 0.0;
+
+    for (int i = threadIdx.x; i < blocks; i += 32)
+        total += __ldcg(g.partial_loss + i);
+    total = gx_warp_sum(total);
+    if (threadIdx.x == 0)
+        *g.loss = (float)(total / divisor);
+}
+
+/* True in the block that draws the last ticket, for the threads that thread 0 tells; what
+ * the thread wrote before is seen by the last block. The counter wraps to the 0 that it
+ * began with. */
+__device__ __forceinline__ bool draws_last(const gx_head &g)
+{
+    const unsigned blocks = gridDim.x * gridDim.y;
+
+    __threadfence();
+    const bool is_last = atomicInc(g.ticket, blocks - 1) == blocks - 1;
+    __threadfence();
+    return is_last;
+}
+
+/* The last block adds up, in the order of the blocks. What a block leaves of the loss is
+ * thread 0's, so where that is all its warp is enough. */
 template <typename T>
-__device__ __forceinline__ void finish(const gx_head &g, double divisor, float *shared,
-                                       double *sums)
+__device__ __forceinline__ void finish(const gx_head &g, double divisor, float *shared)
 {
     __shared__ bool is_last;
-    const unsigned blocks = gridDim.x * gridDim.y;
 
     if (g.ticket == nullptr)
         return;
+    if (g.dbias == nullptr || gridDim.y == 1) {
+        if (threadIdx.x >= 32)
+            return;
+        if (threadIdx.x == 0)
+            is_last = draws_last(g);
+        __syncwarp();
+        if (is_last)
+            add_losses(g, divisor);
+        return;
+    }
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0)
-        is_last = atomicInc(g.ticket, blocks - 1) == blocks - 1;
+        is_last = draws_last(g);
     __syncthreads();
     if (!is_last)
         return;
-    __threadfence();
-    if (g.dbias != nullptr && gridDim.y > 1)
-        add_columns<T>(g, shared);
-    if (g.loss == nullptr)
-        return;
-    double total = 0.0;
-
-    for (unsigned i = threadIdx.x; i < blocks; i += blockDim.x)
-        total += __ldcg(g.partial_loss + i);
-    total = gx_block_sum(total, sums);
-    if (threadIdx.x == 0)
-        *g.loss = (float)(total / divisor);
+    add_columns<T>(g, shared);
+    if (g.loss != nullptr && threadIdx.x < 32)
+        add_losses(g, divisor);
 }
 
 /* --- softmax --- */

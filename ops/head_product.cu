@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(PRODUCT::THREADS, 1)
     } else {
         leave_points<T, BN>(g, column, total, column_sum, tile, sums);
     }
-    finish<T>(g, divisor, tile, sums);
+    finish<T>(g, divisor, tile);
 }
 
 template <typename T, bool B_TURNED> const void *tensor_kernel(int shape)
