@@ -185,12 +185,44 @@ static int report(const gx_sweep *sweep)
     return exit_status;
 }
 
+/* What is wrong with the model at a size. */
+static gx_status try_point(const gx_sweep *sweep, const gx_sweep_point *point, bool quiet,
+                           gx_error *err)
+{
+    gx_args args = *sweep->args;
+    gx_status st = put_sizes(sweep, point, &args, err);
+
+    if (st == GX_OK)
+        st = gx_session_try(&args, quiet, err);
+    free(args.sets.items);
+    return st;
+}
+
+/* A model that fits no size is wrong on every machine; one that fits some would have been
+ * measured at those. */
+static bool fits_no_size(const gx_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        gx_error err = { 0 };
+
+        if (try_point(sweep, &sweep->point[i], true, &err) == GX_OK)
+            return false;
+    }
+    return true;
+}
+
 static gx_status choose_device(gx_sweep *sweep, gx_error *err)
 {
     gx_mode mode;
+    const gx_status st =
+        gx_device_choose_bare(sweep->args, true, &sweep->device, &mode, err);
 
-    GX_TRY(gx_device_choose(sweep->args, true, &sweep->device, &mode, err));
-    return gx_device_info_get(sweep->device, &sweep->device_info, err);
+    if (st == GX_OK)
+        return gx_device_info_get(sweep->device, &sweep->device_info, err);
+    if (!fits_no_size(sweep))
+        return st;
+    gx_error_clear(err);
+    return try_point(sweep, &sweep->point[0], false, err);
 }
 
 int gx_cmd_sweep(const gx_args *args)
