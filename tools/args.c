@@ -404,6 +404,10 @@ static bool check_together(const gx_args *args)
         wrong = "--blocks and --out, --loss-out or --json";
     if (wrong)
         gx_say_usage(args, "%s exclude each other", wrong);
+    if (!wrong && args->new_state && !args->resume) {
+        wrong = "--new-state";
+        gx_say_usage(args, "--new-state goes with --resume DIR");
+    }
     return !wrong;
 }
 

@@ -54,7 +54,7 @@ typedef struct gx_args {
     bool help, quiet, verbose;
     gx_pairs sets, inputs, outs;
     const char *json; /* "-": standard output */
-    bool graph, eager, exact, unfused, no_cache, nsys_window, blocks, stream;
+    bool graph, eager, exact, unfused, no_cache, nsys_window, blocks, stream, new_state;
     int target; /* gx_target */
     int64_t gpu;
     uint64_t seed;
