@@ -38,6 +38,44 @@ for batch in 64 7 1000; do
 done | sort -u >"$work/held"
 [ "$(wc -l <"$work/held")" = 1 ] || fail "batches of evaluation change its result: $(cat "$work/held")"
 
+# By hand: x is 1 2 3 4 5 in training, 1 2 3 held out, and w is 1 for good. Batches of 2 have
+# squares 1+4, 9+16 and 25, in all 55 and a mean of 11; held out 14.
+npy() # npy FILE DESCR SHAPE BYTES
+{
+    printf '\223NUMPY\001\000\166\000' >"$1"
+    printf '%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': ($3,), }" >>"$1"
+    printf "$4" >>"$1"
+}
+one='\000\000\200\077' two='\000\000\000\100' three='\000\000\100\100'
+npy "$work/five.npy" '<f4' 8 "$one$two$three\\000\\000\\200\\100\\000\\000\\240\\100$one$two$three"
+npy "$work/zero.npy" '<f4' 8 "$(printf '\\000\\000\\000\\000%.0s' 1 2 3 4 5 6 7 8)"
+npy "$work/held.npy" '<i4' 8 "$(printf '\\00%d\\000\\000\\000' 0 0 0 0 0 1 1 1)"
+cat >"$work/tiny.yaml" <<'END'
+gexec: 1
+dims: {batch: 2}
+precision: f32
+data: {x: five.npy, y: zero.npy, split: held.npy, epochs: 2}
+inputs: {x: {shape: [batch]}, y: {shape: [batch]}}
+params: {w: {shape: [1], init: {constant: 1}}}
+ops:
+  - {op: mul, name: wx, a: x, b: w}
+  - {op: mse, name: loss, x: wx, target: y, reduction: sum}
+  - {op: mse, name: mean, x: wx, target: y}
+  - {op: scale, name: half, x: loss, factor: 0.5}
+backward: loss
+optimizer: {sgd: {lr: 0}}
+outputs: [mean, half]
+END
+for batch in 2 3 5 8; do
+    run 0 run "$work/tiny.yaml" --device cpu --set batch=$batch --json "$work/tiny.json"
+    err '^epoch 1, step [0-9]: mean of the epoch  loss 55 \(sum\)  mean 11  half 27.5 \(sum\)$'
+    err '^epoch 2, step [0-9]*: held out  loss 14 \(sum\)  mean 4.667  half 7 \(sum\)$'
+    out '^  last epoch +loss 55 \(sum\)  mean 11  half 27.5 \(sum\)  \(5 rows\)$'
+    out '^  held out +loss 14 \(sum\)  mean 4.66667  half 7 \(sum\)  \(3 rows\)$'
+    [ "$(grep -c '"loss": 55' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum"
+    [ "$(grep -c '"loss": 14' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum held out"
+done
+
 run 0 run "$digits" --device cpu --steps 1 -q --json -
 json "$work/out"
 
