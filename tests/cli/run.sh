@@ -114,12 +114,39 @@ out '^  none f32 \[\]  nan$'
 
 # What cannot be written is found before the first step: status 2, and nothing is done.
 for arguments in "--json $work/nowhere/f" "--loss-out $work/nowhere/f" \
-    "--out w1=$work/nowhere/f" "--out $work/nowhere/f"; do
+    "--out w1=$work/nowhere/f" "--out $work/nowhere/f" "--plan $work/nowhere/f"; do
     run 2 run "$digits" --device cpu $arguments
     out_is_empty
     err "^gexec run: $arguments: the folder $work/nowhere/?: No such file or directory\$"
     [ "$(wc -l <"$work/err")" = 2 ] || fail "$last: steps were done"
 done
+# A name that a file may have and its first, unfinished form may not; a folder that takes none.
+long=$work/$(printf 'x%.0s' $(seq 250))
+for path in "$long" "${long}xxxxxxx" /proc/x; do
+    for arguments in "--json $path" "--loss-out $path" "--out w1=$path" "--plan $path" "--out $path"; do
+        [ "$arguments" = "--out $long" ] && continue # a folder has its name at once
+        run 2 run "$digits" --device cpu $arguments
+        out_is_empty
+        err "^gexec run: $arguments: $path cannot be written: [A-Z]"
+        [ "$(wc -l <"$work/err")" = 2 ] || fail "$last: steps were done"
+    done
+done
+run 2 run "$digits" --device cpu --out /proc
+err '^gexec run: --out /proc: /proc/x cannot be written: '
+# Looking leaves nothing behind, and what stands there already stays when the run fails.
+mkdir "$work/probed"
+run 2 run "$work/nowhere.yaml" --device cpu --json "$work/probed/a" --out "$work/probed" --loss-out "$work/probed/l"
+nothing_left "$work/probed"
+run 2 run "$work/nowhere.yaml" --device cpu --out "$work/probed/folder"
+nothing_left "$work/probed"
+echo kept >"$work/probed/a"
+echo kept >"$work/probed/a.part"
+run 2 run "$work/nowhere.yaml" --device cpu --json "$work/probed/a"
+run 0 run "$digits" --device cpu -q --steps 1 --json "$work/probed/b"
+[ "$(cat "$work/probed/a" "$work/probed/a.part" | tr -d '\n')" = keptkept ] || fail "$last: a file is lost"
+echo kept >"$work/probed/b.part"
+run 0 run "$digits" --device cpu -q --steps 1 --json "$work/probed/b"
+[ "$(cat "$work/probed/b.part")" = kept ] || fail "$last: another file is lost"
 run 2 run "$digits" --device cpu --json "$work"
 err ': this is a folder; expected a file$'
 run 2 run "$digits" --device cpu --out "$work/first/w1.npy"
