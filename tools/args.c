@@ -396,6 +396,12 @@ static bool check_together(const gx_args *args)
         wrong = "--steps and --epochs";
     else if (args->dot && args->yaml)
         wrong = "--dot and --yaml";
+    else if ((args->dot || args->yaml) && args->stage != GX_STAGE_ALL)
+        wrong = "--dot or --yaml and --stage";
+    else if (args->markdown && args->json && strcmp(args->json, "-") == 0)
+        wrong = "--markdown and --json -";
+    else if (args->blocks && (args->nsys_window || args->evaluate != GX_EVAL_EPOCH))
+        wrong = "--blocks and --nsys-window or --evaluate";
     else if (args->blocks && (args->steps >= 0 || args->epochs >= 0))
         wrong = "--blocks and --steps or --epochs";
     else if (args->quiet && args->verbose)
