@@ -369,6 +369,11 @@ static bool check_names(const gx_args *args)
         gx_say_usage(args, "unexpected '%s'", args->names[most]);
         return false;
     }
+    for (size_t i = 0; i < args->n_names; i++)
+        if (!*args->names[i]) {
+            gx_say_usage(args, "expected %s, found an empty word", operands);
+            return false;
+        }
     if (operands[0] && operands[0] != '[' && args->n_names == 0) {
         gx_say_usage(args, "expected %s", operands);
         return false;

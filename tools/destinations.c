@@ -180,12 +180,15 @@ static bool are_one(const destination *a, const destination *b)
 }
 
 /* At most `args->outs.n` and MOST_OTHERS. */
-enum { MOST_OTHERS = 7 };
+enum { MOST_OTHERS = 8 };
 
 static size_t collect(const gx_args *args, destination *list)
 {
     size_t n = 0;
 
+    if (args->command->bit & GX_CMD_INIT)
+        list[n++] = (destination){ .path = args->n_names ? args->names[0] : ".",
+                                   .is_folder = true };
     for (size_t i = 0; i < args->outs.n; i++) {
         const gx_set *const out = &args->outs.items[i];
         destination *const to = &list[n++];

@@ -57,6 +57,10 @@ run 2 frobnicate
 err "unknown command 'frobnicate'$"
 run 2 run
 err 'gexec run: expected MODEL'
+for words in 'run ' 'plan ' 'nsys ' 'ops ' 'init '; do
+    run 2 $words ''
+    err 'expected .*, found an empty word$'
+done
 run 2 run "$digits" other
 err "unexpected 'other'"
 run 2 run "$digits" --step 3
