@@ -98,6 +98,22 @@ int gx_say_error(const gx_args *args, const gx_error *err)
     return gx_status_exit(err->status);
 }
 
+static int count_for_stdout(const gx_args *args)
+{
+    const char *const paths[] = { args->json, args->csv, args->svg, args->chrome,
+                                  args->html };
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        n += paths[i] && strcmp(paths[i], "-") == 0;
+    return n;
+}
+
+bool gx_stdout_is_taken(const gx_args *args)
+{
+    return count_for_stdout(args) > 0;
+}
+
 bool gx_stdout_finish(const gx_args *args)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -403,7 +419,7 @@ static bool check_together(const gx_args *args)
         wrong = "--dot and --yaml";
     else if ((args->dot || args->yaml) && args->stage != GX_STAGE_ALL)
         wrong = "--dot or --yaml and --stage";
-    else if (args->markdown && args->json && strcmp(args->json, "-") == 0)
+    else if (args->markdown && gx_stdout_is_taken(args))
         wrong = "--markdown and --json -";
     else if (args->blocks && (args->nsys_window || args->evaluate != GX_EVAL_EPOCH))
         wrong = "--blocks and --nsys-window or --evaluate";
@@ -415,11 +431,21 @@ static bool check_together(const gx_args *args)
         wrong = "--blocks and --out, --loss-out or --json";
     if (wrong)
         gx_say_usage(args, "%s exclude each other", wrong);
-    if (!wrong && args->new_state && !args->resume) {
-        wrong = "--new-state";
-        gx_say_usage(args, "--new-state goes with --resume DIR");
-    }
     return !wrong;
+}
+
+/* What a flag needs of the others. */
+static bool check_alone(const gx_args *args)
+{
+    if (args->new_state && !args->resume) {
+        gx_say_usage(args, "--new-state goes with --resume DIR");
+        return false;
+    }
+    if (count_for_stdout(args) > 1) {
+        gx_say_usage(args, "standard output takes one result, not several");
+        return false;
+    }
+    return true;
 }
 
 bool gx_args_parse(gx_args *args, int argc, char **argv)
@@ -452,7 +478,7 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
         else if (!parse_flag(args, argc, argv, &i))
             return false;
     }
-    return args->help || (check_names(args) && check_together(args));
+    return args->help || (check_names(args) && check_together(args) && check_alone(args));
 }
 
 void gx_args_free(gx_args *args)

@@ -6,11 +6,6 @@
 #include "interrupt.h"
 #include "sweep.h"
 
-static bool takes_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 static gx_status copy_text(const char *text, char **copy, gx_error *err)
 {
     *copy = malloc(strlen(text) + 1);
@@ -169,8 +164,7 @@ static int report(const gx_sweep *sweep)
 
         snprintf(same.message, sizeof same.message, "%s", failure->reason);
         (void)gx_say_error(args, &same);
-    } else if (!takes_stdout(args->json) && !takes_stdout(args->csv) &&
-               !takes_stdout(args->svg)) {
+    } else if (!gx_stdout_is_taken(args)) {
         gx_sweep_print(sweep, stdout);
     }
     if (args->json)
@@ -231,8 +225,6 @@ int gx_cmd_sweep(const gx_args *args)
     gx_error err = { 0 };
     int exit_status = GX_EXIT_USAGE;
 
-    if (takes_stdout(args->json) + takes_stdout(args->csv) + takes_stdout(args->svg) > 1)
-        return gx_say_usage(args, "of --json -, --csv - and --svg - one may stand");
     if (gx_sweep_create(&sweep, args)) {
         if (choose_device(&sweep, &err) != GX_OK) {
             exit_status = gx_say_error(args, &err);

@@ -54,7 +54,8 @@ static bool complain(const gx_args *args, const destination *to, const char *pat
 
 /* Makes a file of such a name as a result has until it is whole, and removes it: rights,
  * a read-only disk, a name that is too long, all show only then. */
-static bool probe(const gx_args *args, const destination *to, const char *path)
+static bool probe(const gx_args *args, const destination *to, const char *path,
+                  const char *shown)
 {
     const size_t size = strlen(path) + 40;
     char *const name = malloc(size);
@@ -67,7 +68,7 @@ static bool probe(const gx_args *args, const destination *to, const char *path)
     }
     snprintf(name, size, "%s.%ld-probe.tmp", path, (long)getpid());
     fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    fits = fd >= 0 || complain(args, to, path);
+    fits = fd >= 0 || complain(args, to, shown);
     if (fd >= 0) {
         close(fd);
         unlink(name);
@@ -108,7 +109,7 @@ static bool probe_inside(const gx_args *args, const destination *to)
         return false;
     }
     snprintf(inside, size, "%s/x", to->path);
-    fits = probe(args, to, inside);
+    fits = probe(args, to, inside, to->path);
     free(inside);
     return fits;
 }
@@ -140,7 +141,7 @@ static bool check_there(const gx_args *args, const destination *to,
     if (access(to->path, W_OK) != 0)
         return complain(args, to, to->path);
     /* Into a pipe or a device: nothing is made. */
-    return !S_ISREG(found->st_mode) || probe(args, to, to->path);
+    return !S_ISREG(found->st_mode) || probe(args, to, to->path, to->path);
 }
 
 static bool check_one(const gx_args *args, const destination *to)
@@ -153,7 +154,7 @@ static bool check_one(const gx_args *args, const destination *to)
         return complain(args, to, to->path);
     if (!check_folder(args, to, to->path))
         return false;
-    return to->is_folder ? probe_folder(args, to) : probe(args, to, to->path);
+    return to->is_folder ? probe_folder(args, to) : probe(args, to, to->path, to->path);
 }
 
 /* The same name in the same folder, however the folder is written. Devices such as

@@ -132,7 +132,7 @@ for path in "$long" "${long}xxxxxxx" /proc/x; do
     done
 done
 run 2 run "$digits" --device cpu --out /proc
-err '^gexec run: --out /proc: /proc/x cannot be written: '
+err '^gexec run: --out /proc: /proc cannot be written: '
 # Looking leaves nothing behind, and what stands there already stays when the run fails.
 mkdir "$work/probed"
 run 2 run "$work/nowhere.yaml" --device cpu --json "$work/probed/a" --out "$work/probed" --loss-out "$work/probed/l"
