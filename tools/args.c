@@ -448,6 +448,20 @@ static bool check_alone(const gx_args *args)
     return true;
 }
 
+static bool expect_end(const gx_args *args, int argc, char **argv, int n)
+{
+    if (argc > n)
+        gx_say_usage(args, "unexpected '%s'", argv[n]);
+    return argc <= n;
+}
+
+/* "gexec --help [COMMAND]" */
+static bool parse_help(gx_args *args, int argc, char **argv)
+{
+    args->help = true;
+    return (argc == 2 || find_command(args, argv[2])) && expect_end(args, argc, argv, 3);
+}
+
 bool gx_args_parse(gx_args *args, int argc, char **argv)
 {
     bool flags_end = false;
@@ -459,12 +473,10 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
         gx_help_print(stderr);
         return false;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        args->help = true;
-        return true;
-    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return parse_help(args, argc, argv);
     if (strcmp(argv[1], "--version") == 0)
-        return true;
+        return expect_end(args, argc, argv, 2);
     if (!find_command(args, argv[1]))
         return false;
     args->names = calloc((size_t)argc, sizeof *args->names);

@@ -12,8 +12,17 @@ out '^usage: gexec COMMAND'
 run 0 --version
 out '^gexec [0-9]+\.[0-9]+\.[0-9]+$'
 
+run 2 --version run
+err "unexpected 'run'"
+run 2 --help run check
+err "unexpected 'check'"
+run 2 --help rum
+err 'did you mean run'
 for command in run compare sweep check plan profile nsys ops doctor init; do
+    run 0 --help $command
+    cp "$work/out" "$work/help"
     run 0 $command --help
+    same "$work/out" "$work/help"
     err_is_empty
     out "^usage: gexec $command"
     out '^example:$'
