@@ -11,8 +11,7 @@
 
 /* --- events --- */
 
-/* `flags` cudaEventDisableTiming for order alone, which costs less. */
-static gx_status make_event(void **event, unsigned flags, gx_error *err)
+gx_status gx_event_make(void **event, unsigned flags, gx_error *err)
 {
     cudaEvent_t made = NULL;
 
@@ -21,7 +20,7 @@ static gx_status make_event(void **event, unsigned flags, gx_error *err)
     return GX_OK;
 }
 
-static void destroy_event(void **event)
+void gx_event_destroy(void **event)
 {
     if (*event)
         (void)GX_CUDA(cudaEventDestroy(*event), NULL);
@@ -65,15 +64,15 @@ gx_status gx_exec_cuda_open(gx_exec *exec, gx_error *err)
         GX_TRY(open_loop(exec, err));
     for (size_t i = 0; i < plan->n_units; i++)
         if (plan->units[i].signals)
-            GX_TRY(make_event(&exec->units[i].event, cudaEventDisableTiming, err));
+            GX_TRY(gx_event_make(&exec->units[i].event, cudaEventDisableTiming, err));
     if (uses_lane_1(plan)) {
-        GX_TRY(make_event(&exec->fork_event, cudaEventDisableTiming, err));
-        GX_TRY(make_event(&exec->join_event, cudaEventDisableTiming, err));
+        GX_TRY(gx_event_make(&exec->fork_event, cudaEventDisableTiming, err));
+        GX_TRY(gx_event_make(&exec->join_event, cudaEventDisableTiming, err));
     }
     for (int i = 0; i < GX_N_STAGING; i++)
-        GX_TRY(make_event(&exec->staging[i].event, cudaEventDisableTiming, err));
-    GX_TRY(make_event(&exec->time_begin, cudaEventDefault, err));
-    return make_event(&exec->time_end, cudaEventDefault, err);
+        GX_TRY(gx_event_make(&exec->staging[i].event, cudaEventDisableTiming, err));
+    GX_TRY(gx_event_make(&exec->time_begin, cudaEventDefault, err));
+    return gx_event_make(&exec->time_end, cudaEventDefault, err);
 }
 
 static void free_pinned(void *memory)
@@ -95,14 +94,14 @@ void gx_exec_cuda_close(gx_exec *exec)
     for (int i = 0; i < GX_N_STAGING; i++) {
         free_pinned(exec->staging[i].memory);
         exec->staging[i].memory = NULL;
-        destroy_event(&exec->staging[i].event);
+        gx_event_destroy(&exec->staging[i].event);
     }
-    destroy_event(&exec->time_begin);
-    destroy_event(&exec->time_end);
-    destroy_event(&exec->fork_event);
-    destroy_event(&exec->join_event);
+    gx_event_destroy(&exec->time_begin);
+    gx_event_destroy(&exec->time_end);
+    gx_event_destroy(&exec->fork_event);
+    gx_event_destroy(&exec->join_event);
     for (size_t i = 0; exec->units && i < exec->plan->n_units; i++)
-        destroy_event(&exec->units[i].event);
+        gx_event_destroy(&exec->units[i].event);
 }
 
 /* --- on the way in --- */

@@ -23,6 +23,11 @@ gx_status gx_capture(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
 gx_status gx_replay(gx_exec *exec, int64_t n_launches, gx_error *err) GX_MUST_CHECK;
 void gx_capture_drop(gx_exec *exec);
 
+/* An event; `flags` cudaEventDisableTiming for order alone, which costs less. */
+gx_status gx_event_make(void **event, unsigned flags, gx_error *err) GX_MUST_CHECK;
+/* *event may be NULL, and is then. */
+void gx_event_destroy(void **event);
+
 /* Events of the lanes, of the staging, and those for timing: all made before any capture.
  */
 gx_status gx_exec_cuda_open(gx_exec *exec, gx_error *err) GX_MUST_CHECK;

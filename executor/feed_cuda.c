@@ -1,25 +1,10 @@
 /* Feeding a program on a GPU: pinned slots, the copy lane, and the events between. */
 #include "feed.h"
 
+#include "exec_cuda.h"
 #include "launch.h"
 
 /* --- open and close --- */
-
-static gx_status make_event(void **event, unsigned flags, gx_error *err)
-{
-    cudaEvent_t made = NULL;
-
-    GX_TRY(GX_CUDA(cudaEventCreateWithFlags(&made, flags), err));
-    *event = made;
-    return GX_OK;
-}
-
-static void destroy_event(void **event)
-{
-    if (*event)
-        (void)GX_CUDA(cudaEventDestroy(*event), NULL);
-    *event = NULL;
-}
 
 static size_t slot_bytes(const gx_exec *exec)
 {
@@ -37,14 +22,14 @@ gx_status gx_feed_cuda_open(gx_exec *exec, gx_error *err)
     for (int s = 0; s < feed->n_slots; s++) {
         gx_feed_slot *slot = &feed->slot[s];
 
-        GX_TRY(make_event(&slot->copied, cudaEventDisableTiming, err));
+        GX_TRY(gx_event_make(&slot->copied, cudaEventDisableTiming, err));
         GX_TRY(GX_CUDA(cudaMallocHost(&pinned, slot_bytes(exec)), err));
         slot->host = pinned;
     }
     for (int i = 0; i < GX_FEED_MARKS; i++) {
-        GX_TRY(make_event(&feed->mark[i].start, cudaEventDefault, err));
-        GX_TRY(make_event(&feed->mark[i].ready, cudaEventDefault, err));
-        GX_TRY(make_event(&feed->mark[i].done, cudaEventDefault, err));
+        GX_TRY(gx_event_make(&feed->mark[i].start, cudaEventDefault, err));
+        GX_TRY(gx_event_make(&feed->mark[i].ready, cudaEventDefault, err));
+        GX_TRY(gx_event_make(&feed->mark[i].done, cudaEventDefault, err));
     }
     return GX_OK;
 }
@@ -63,15 +48,15 @@ void gx_feed_cuda_close(gx_exec *exec)
     for (int s = 0; s < feed->n_slots; s++) {
         gx_feed_slot *slot = &feed->slot[s];
 
-        destroy_event(&slot->copied);
+        gx_event_destroy(&slot->copied);
         if (slot->host)
             (void)GX_CUDA(cudaFreeHost(slot->host), NULL);
         slot->host = NULL;
     }
     for (int i = 0; i < GX_FEED_MARKS; i++) {
-        destroy_event(&feed->mark[i].start);
-        destroy_event(&feed->mark[i].ready);
-        destroy_event(&feed->mark[i].done);
+        gx_event_destroy(&feed->mark[i].start);
+        gx_event_destroy(&feed->mark[i].ready);
+        gx_event_destroy(&feed->mark[i].done);
     }
 }
 

@@ -2,7 +2,6 @@
 #include "plan_doc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include <gexec/gexec.h>
 
+#include "beside.h"
 #include "number.h"
 
 /* --- reading --- */
@@ -291,32 +291,15 @@ static gx_status write_and_rename(int fd, const char *beside, const char *path,
     return st;
 }
 
-/* A new file beside `path`; -1 with errno. Not mkstemp, whose files are private. */
-static int open_beside(const char *path, char *beside, size_t size)
-{
-    enum { TRIES = 100 };
-    int fd = -1;
-
-    for (int i = 0; fd < 0 && i < TRIES; i++) {
-        snprintf(beside, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    return fd;
-}
-
 gx_status gx_plan_doc_save(const char *path, gx_text *text, gx_error *err)
 {
-    enum { ROOM = 40 };
-    const size_t size = strlen(path) + ROOM;
-    char *beside = malloc(size);
+    char *beside = malloc(strlen(path) + GX_BESIDE_ROOM);
     gx_status st;
 
     if (!beside || text->failed || !text->bytes) {
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %s", path);
     } else {
-        const int fd = open_beside(path, beside, size);
+        const int fd = gx_open_beside(path, beside);
 
         if (fd < 0)
             st =

@@ -1,13 +1,13 @@
 /* Traces as files. Integers are little-endian; texts come first, then the records. One
  * function a record moves it either way, so that what is written is what is read. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "beside.h"
 #include "trace_model.h"
 
 enum { MAGIC_SIZE = 12, STORE_VERSION = 1 };
@@ -274,30 +274,15 @@ static gx_status write_trace(const gx_trace *trace, FILE *file, const char *path
     return at.st;
 }
 
-/* A new file beside `path`; -1 with errno. */
-static int open_beside(const char *path, char *beside, size_t size)
-{
-    enum { TRIES = 100 };
-    int fd = -1;
-
-    for (int i = 0; fd < 0 && i < TRIES; i++) {
-        snprintf(beside, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    return fd;
-}
-
 static gx_status write_failed(const char *path, gx_error *err)
 {
     return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
 }
 
-static gx_status write_beside(const gx_trace *trace, char *beside, size_t size,
-                              const char *path, gx_error *err)
+static gx_status write_beside(const gx_trace *trace, char *beside, const char *path,
+                              gx_error *err)
 {
-    const int fd = open_beside(path, beside, size);
+    const int fd = gx_open_beside(path, beside);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
     gx_status st;
 
@@ -319,15 +304,12 @@ static gx_status write_beside(const gx_trace *trace, char *beside, size_t size,
 
 gx_status gx_trace_write(const gx_trace *trace, const char *path, gx_error *err)
 {
-    enum { ROOM = 48 };
-
     gx_error_clear(err);
     if (!trace || !path)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "the %s is NULL", trace ? "path" : "trace");
-    const size_t size = strlen(path) + ROOM;
-    char *beside = malloc(size);
+    char *beside = malloc(strlen(path) + GX_BESIDE_ROOM);
     const gx_status st = beside
-                             ? write_beside(trace, beside, size, path, err)
+                             ? write_beside(trace, beside, path, err)
                              : GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %s", path);
     free(beside);
     return st;

@@ -57,11 +57,28 @@ static void read_expanded(gx_reader *r, const gx_doc *model)
         r->graph->kind = kind == 0 ? GX_TRAIN : GX_EVAL;
 }
 
+/* A control character, also one of two bytes (U+0080 to U+009F): a terminal would obey.
+ */
+static bool holds_control(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        const unsigned char byte = (unsigned char)*at, next = (unsigned char)at[1];
+
+        if (byte < 0x20 || byte == 0x7f || (byte == 0xc2 && next >= 0x80 && next < 0xa0))
+            return true;
+    }
+    return false;
+}
+
 static void read_name(gx_reader *r, const gx_doc *doc)
 {
     const char *name = doc ? gx_read_text_doc(r, doc, "a name") : NULL;
 
-    if (name && gx_check_name_length(r, "the name of the model", name, doc->pos))
+    if (name && holds_control(name))
+        gx_report(
+            r->list, doc->pos,
+            "the name of the model holds a line break or another control character");
+    else if (name && gx_check_name_length(r, "the name of the model", name, doc->pos))
         r->graph->name = copy(r, name);
 }
 

@@ -1,6 +1,5 @@
 /* Writing .npy files, version 1, C order. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include <gexec/tensor.h>
 
+#include "beside.h"
 #include "graph_model.h"
 #include "text.h"
 
@@ -134,17 +134,8 @@ static gx_status write_file(FILE *file, const char *path, bool regular,
 /* A new file beside `path`, which the caller renames and whose name it frees. */
 static FILE *open_beside(const char *path, char **name)
 {
-    enum { TRIES = 100, ROOM = 40 };
-    const size_t size = strlen(path) + ROOM;
-    int fd = -1;
-
-    *name = malloc(size);
-    for (int i = 0; *name && fd < 0 && i < TRIES; i++) {
-        snprintf(*name, size, "%s.%ld-%d.tmp", path, (long)getpid(), i);
-        fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
+    *name = malloc(strlen(path) + GX_BESIDE_ROOM);
+    const int fd = *name ? gx_open_beside(path, *name) : -1;
     FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
 
     if (!file) {

@@ -2,6 +2,7 @@
 #include "axes.h"
 
 #include "infer.h"
+#include "shape.h"
 
 bool gx_expect_axes(gx_diagnostics *list, const gx_node *node, const gx_attr *attr,
                     bool keepdim, int rank, const int64_t *dim, gx_axes *axes)
@@ -13,16 +14,18 @@ bool gx_expect_axes(gx_diagnostics *list, const gx_node *node, const gx_attr *at
 
     for (int64_t k = 0; k < attr->i; k++) {
         const int64_t axis = attr->list[k] < 0 ? attr->list[k] + most : attr->list[k];
+        char key[16];
 
+        gx_item_key(key, "axis", (int)k);
         if (axis < 0 || axis >= most) {
-            gx_misfit(list, node, "axis", "axis %lld of shape %s, expected %lld to %lld",
+            gx_misfit(list, node, key, "axis %lld of shape %s, expected %lld to %lld",
                       (long long)attr->list[k],
                       gx_shape_text(rank, dim, shape, sizeof shape), (long long)-most,
                       (long long)most - 1);
             return false;
         }
         if (seen >> axis & 1) {
-            gx_misfit(list, node, "axis", "axis %lld stands twice", (long long)axis);
+            gx_misfit(list, node, key, "axis %lld stands twice", (long long)axis);
             return false;
         }
         seen |= 1u << axis;
@@ -48,14 +51,16 @@ bool gx_expect_sizes(gx_diagnostics *list, const gx_node *node, const gx_attr *a
 
     for (int64_t k = 0; k < attr->i; k++) {
         const int64_t size = attr->list[k];
+        char key[16];
 
+        gx_item_key(key, "shape", (int)k);
         if (size < 0) {
-            gx_misfit(list, node, "shape", "size %lld is %lld, expected 0 or more",
+            gx_misfit(list, node, key, "size %lld is %lld, expected 0 or more",
                       (long long)k, (long long)size);
             return false;
         }
         if (size > 0 && n > GX_LIMIT_ELEMENTS / size) {
-            gx_misfit(list, node, "shape", "a tensor has at most %lld elements",
+            gx_misfit(list, node, key, "a tensor has at most %lld elements",
                       (long long)GX_LIMIT_ELEMENTS);
             return false;
         }

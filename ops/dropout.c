@@ -65,11 +65,10 @@ static void pass_on(gx_builder *builder, int32_t id)
         { "out", gx_builder_operand(builder, id, GX_DROPOUT_OUT) },
     };
 
-    for (int i = 0; i < x->rank; i++)
-        fields[2 + i] = (gx_field_text){ gx_arena_format(graph->arena, "shape.%d", i),
-                                         gx_int_text(builder, x->dim[i]) };
+    const size_t n = gx_builder_list(builder, "shape", x->rank, x->dim, fields + 2);
+
     if (!gx_arena_failed(graph->arena))
-        gx_builder_rewrite(builder, id, "reshape", fields, (size_t)x->rank + 2);
+        gx_builder_rewrite(builder, id, "reshape", fields, 2 + n);
 }
 
 /* Writes in what the model leaves away. The stream comes from the name, so another op in

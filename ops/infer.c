@@ -7,6 +7,19 @@
 
 enum { SHAPE_TEXT = 128 };
 
+/* The field itself, or an item of its list; the first item may be all of a list. */
+static bool is_place_of(const char *written, const char *key)
+{
+    const size_t length = strlen(key);
+    const char *item = strrchr(key, '.');
+    const size_t stem = item ? (size_t)(item - key) : 0;
+
+    if (strncmp(written, key, length) == 0)
+        return written[length] == '\0' || written[length] == '.';
+    return item && strcmp(item, ".0") == 0 && strlen(written) == stem &&
+           strncmp(written, key, stem) == 0;
+}
+
 void gx_misfit(gx_diagnostics *list, const gx_node *node, const char *key,
                const char *format, ...)
 {
@@ -14,15 +27,9 @@ void gx_misfit(gx_diagnostics *list, const gx_node *node, const char *key,
     char text[512];
     va_list args;
 
-    for (int f = node->n_fields - 1; key && f >= 0; f--) {
-        const char *written = node->fields[f].key;
-        const size_t length = strlen(key);
-
-        /* the field itself, or the first integer of its list */
-        if (strncmp(written, key, length) == 0 &&
-            (written[length] == '\0' || written[length] == '.'))
+    for (int f = node->n_fields - 1; key && f >= 0; f--)
+        if (is_place_of(node->fields[f].key, key))
             pos = node->fields[f].pos;
-    }
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);

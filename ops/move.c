@@ -135,7 +135,7 @@ int gx_transpose_axes(const gx_call *call, gx_move_axis kept[GX_MAX_RANK])
     gx_move_axis axis[GX_MAX_RANK];
     int perm[GX_MAX_RANK];
 
-    gx_transpose_perm(x->rank, call->attr, perm);
+    gx_transpose_perm(x->rank, &call->attr[GX_TRANSPOSE_PERM], perm);
     for (int i = 0; i < x->rank; i++)
         axis[i] = gx_move_along(out->dim[i], gx_span_count(x->dim, perm[i] + 1, x->rank),
                                 gx_span_count(out->dim, i + 1, out->rank));

@@ -6,30 +6,6 @@
 #include "infer.h"
 #include "resolve.h"
 
-int gx_shape_list(const gx_attr *attr, int64_t list[GX_MAX_RANK])
-{
-    int n = 0;
-
-    for (; n < GX_MAX_RANK && attr[n].present; n++)
-        list[n] = attr[n].i;
-    return n;
-}
-
-bool gx_expect_list(gx_diagnostics *list, const gx_node *node, const char *name)
-{
-    int n = 0;
-
-    while (n < GX_MAX_RANK && node->attr[n].present)
-        n++;
-    for (int i = n + 1; i < GX_MAX_RANK; i++) {
-        if (node->attr[i].present) {
-            gx_misfit(list, node, NULL, "%s has an item %d and no item %d", name, i, n);
-            return false;
-        }
-    }
-    return true;
-}
-
 void gx_item_key(char key[16], const char *name, int i)
 {
     const size_t n = strlen(name);

@@ -8,25 +8,8 @@
  * tolerance of 0 but for what gexec adds by itself. */
 #define GX_MOVED 1e-12
 
-/* A list of integers: its first item, and the others. */
-#define GX_LIST_ITEM(name, doc)                    \
-    {                                              \
-        name, GX_FIELD_INT, false, NULL, NULL, doc \
-    }
-#define GX_LATER_ITEMS(name)                                      \
-    GX_LIST_ITEM(name ".1", ""), GX_LIST_ITEM(name ".2", ""),     \
-        GX_LIST_ITEM(name ".3", ""), GX_LIST_ITEM(name ".4", ""), \
-        GX_LIST_ITEM(name ".5", ""), GX_LIST_ITEM(name ".6", ""), \
-        GX_LIST_ITEM(name ".7", "")
-
-/* The items of a list of integers whose first one is `attr[0]`; there is room for
- * GX_MAX_RANK. Returns how many there are. */
-int gx_shape_list(const gx_attr *attr, int64_t list[GX_MAX_RANK]);
-
 /* The key of item `i` of a list field: "perm.0". */
 void gx_item_key(char key[16], const char *name, int i);
-/* False after a report: a list that starts at attr[0] has no gaps. */
-bool gx_expect_list(gx_diagnostics *list, const gx_node *node, const char *name);
 /* False after a report: field `key` is an axis of `value`, which is field `of`. */
 bool gx_expect_axis(gx_diagnostics *list, const gx_node *node, const char *key,
                     int64_t axis, const char *of, const gx_value *value);
@@ -36,7 +19,7 @@ const char *gx_int_text(gx_builder *builder, int64_t value);
 
 /* Which axis of x each axis of the result is: the last two swapped unless perm is given,
  * whose items count from the end where they are negative. */
-void gx_transpose_perm(int rank, const gx_attr *attr, int perm[GX_MAX_RANK]);
+void gx_transpose_perm(int rank, const gx_attr *given, int perm[GX_MAX_RANK]);
 
 /* A slice of an axis that has been found to fit. */
 typedef struct gx_slice_range {

@@ -9,46 +9,42 @@
 static const gx_field transpose_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "any type" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "axis i is axis perm[i] of x" },
-    GX_LIST_ITEM("perm.0",
-                 "each axis of x once, a negative one counts from the end; left "
-                 "away: the last two swap"),
-    GX_LATER_ITEMS("perm"),
+    { "perm", GX_FIELD_INTS, false, NULL, NULL,
+      "each axis of x once, a negative one counts from the end; left away: the last two "
+      "swap" },
     { 0 },
 };
 
 static const gx_field reshape_fields[] = {
     { "x", GX_FIELD_IN, true, NULL, NULL, "any type" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "the elements of x in their order" },
-    GX_LIST_ITEM("shape.0",
-                 "as many elements as x has; one size may be -1: what is left; "
-                 "[], or left away: a scalar"),
-    GX_LATER_ITEMS("shape"),
+    { "shape", GX_FIELD_INTS, false, NULL, NULL,
+      "as many elements as x has; one size may be -1: what is left; [], or left away: a "
+      "scalar" },
     { 0 },
 };
 
 /* --- shapes --- */
 
-void gx_transpose_perm(int rank, const gx_attr *attr, int perm[GX_MAX_RANK])
+void gx_transpose_perm(int rank, const gx_attr *given, int perm[GX_MAX_RANK])
 {
-    int64_t list[GX_MAX_RANK];
-    const bool given = gx_shape_list(attr, list) > 0;
-
     for (int i = 0; i < rank; i++)
-        perm[i] = given ? gx_axis_of(list[i], rank) : i;
-    if (!given) {
+        perm[i] = given->i > 0 ? gx_axis_of(given->list[i], rank) : i;
+    if (given->i == 0) {
         perm[rank - 2] = rank - 1;
         perm[rank - 1] = rank - 2;
     }
 }
 
 static bool check_perm(gx_diagnostics *list, const gx_node *node, const gx_value *x,
-                       int n, const int64_t *perm)
+                       const gx_attr *perm)
 {
+    const int n = (int)perm->i;
     bool seen[GX_MAX_RANK] = { false };
     char key[16], shape[128];
 
     if (n != x->rank) {
-        gx_misfit(list, node, "perm.0",
+        gx_misfit(list, node, "perm",
                   "perm has %d %s, expected %d, one for each axis of x %s", n,
                   n == 1 ? "axis" : "axes", x->rank,
                   gx_shape_text(x->rank, x->dim, shape, sizeof shape));
@@ -56,9 +52,9 @@ static bool check_perm(gx_diagnostics *list, const gx_node *node, const gx_value
     }
     for (int i = 0; i < n; i++) {
         gx_item_key(key, "perm", i);
-        if (!gx_expect_axis(list, node, key, perm[i], "x", x))
+        if (!gx_expect_axis(list, node, key, perm->list[i], "x", x))
             return false;
-        const int axis = gx_axis_of(perm[i], x->rank);
+        const int axis = gx_axis_of(perm->list[i], x->rank);
 
         if (seen[axis]) {
             gx_misfit(list, node, key, "perm has axis %d twice, expected each once",
@@ -74,23 +70,20 @@ static void transpose_infer(const gx_graph *graph, const gx_node *node, gx_value
                             gx_diagnostics *list)
 {
     const gx_value *x = value[GX_TRANSPOSE_X];
-    int64_t given[GX_MAX_RANK], dim[GX_MAX_RANK];
+    const gx_attr *given = &node->attr[GX_TRANSPOSE_PERM];
+    int64_t dim[GX_MAX_RANK];
     int perm[GX_MAX_RANK];
 
     (void)graph;
-    if (!gx_expect_list(list, node, "perm"))
-        return;
-    const int n = gx_shape_list(node->attr, given);
-
-    if (n == 0 && x->rank < 2) {
+    if (given->i == 0 && x->rank < 2) {
         gx_misfit(list, node, "x",
                   "x has %d %s: without perm the last two axes are swapped", x->rank,
                   x->rank == 1 ? "dimension" : "dimensions");
         return;
     }
-    if (n > 0 && !check_perm(list, node, x, n, given))
+    if (given->i > 0 && !check_perm(list, node, x, given))
         return;
-    gx_transpose_perm(x->rank, node->attr, perm);
+    gx_transpose_perm(x->rank, given, perm);
     for (int i = 0; i < x->rank; i++)
         dim[i] = x->dim[perm[i]];
     gx_set_shape(value[GX_TRANSPOSE_OUT], x->dtype, x->rank, dim);
@@ -138,14 +131,14 @@ static void reshape_infer(const gx_graph *graph, const gx_node *node, gx_value *
 {
     const gx_value *x = value[GX_RESHAPE_X];
     const int64_t count = gx_span_count(x->dim, 0, x->rank);
+    const gx_attr *shape = &node->attr[GX_RESHAPE_SHAPE];
+    const int n = (int)shape->i;
     int64_t dim[GX_MAX_RANK];
     char have[128], want[128];
     int open;
 
     (void)graph;
-    if (!gx_expect_list(list, node, "shape"))
-        return;
-    const int n = gx_shape_list(node->attr, dim);
+    memcpy(dim, shape->list, sizeof dim);
     const int64_t product = sizes_product(list, node, n, dim, &open);
 
     if (product < 0)
@@ -153,12 +146,12 @@ static void reshape_infer(const gx_graph *graph, const gx_node *node, gx_value *
     gx_shape_text(x->rank, x->dim, have, sizeof have);
     gx_shape_text(n, dim, want, sizeof want);
     if (open >= 0 && product == 0) {
-        gx_misfit(list, node, "shape.0",
+        gx_misfit(list, node, "shape",
                   "-1 in %s could be any size, since the others make 0 elements", want);
         return;
     }
     if (open >= 0 ? count % product != 0 : count != product) {
-        gx_misfit(list, node, "shape.0", "x %s has %lld elements, which do not fill %s",
+        gx_misfit(list, node, "shape", "x %s has %lld elements, which do not fill %s",
                   have, (long long)count, want);
         return;
     }
@@ -174,16 +167,12 @@ static void add_listed(gx_builder *builder, int32_t id, const char *op, const ch
                        const char *out, const char *list, int n, const int64_t *items)
 {
     gx_field_text fields[2 + GX_MAX_RANK] = { { "x", dy }, { "out", out } };
-    gx_arena *arena = gx_builder_graph(builder)->arena;
+    const size_t n_fields = 2 + gx_builder_list(builder, list, n, items, fields + 2);
 
-    for (int i = 0; i < n; i++)
-        fields[2 + i] = (gx_field_text){ gx_arena_format(arena, "%s.%d", list, i),
-                                         gx_int_text(builder, items[i]) };
-    if (!gx_arena_failed(arena))
-        gx_builder_node(
-            builder, op,
-            gx_builder_name(builder, gx_builder_graph(builder)->nodes[id].origin, "bwd"),
-            id, fields, (size_t)n + 2);
+    gx_builder_node(
+        builder, op,
+        gx_builder_name(builder, gx_builder_graph(builder)->nodes[id].origin, "bwd"), id,
+        fields, n_fields);
 }
 
 static void transpose_grad(gx_builder *builder, int32_t id)
@@ -199,7 +188,7 @@ static void transpose_grad(gx_builder *builder, int32_t id)
 
     if (!out)
         return;
-    gx_transpose_perm(rank, node->attr, perm);
+    gx_transpose_perm(rank, &node->attr[GX_TRANSPOSE_PERM], perm);
     for (int i = 0; i < rank; i++)
         inverse[perm[i]] = i;
     add_listed(builder, id, "transpose", dy, out, "perm", rank, inverse);
@@ -236,7 +225,7 @@ static gx_status transpose_reference(const gx_call *call, gx_error *err)
     int perm[GX_MAX_RANK];
 
     (void)err;
-    gx_transpose_perm(x->rank, call->attr, perm);
+    gx_transpose_perm(x->rank, &call->attr[GX_TRANSPOSE_PERM], perm);
     for (int i = 0; i < x->rank; i++)
         stride[i] = gx_span_count(x->dim, perm[i] + 1, x->rank);
     for (int64_t n = gx_count(y), k = 0, at = 0; k < n; k++) {

@@ -44,22 +44,22 @@ static gx_tensor draw_tensor(test_random *random, int most_rank, int64_t most)
 static int draw_transpose(test_random *random, int64_t most, gx_call *call)
 {
     const gx_tensor x = draw_tensor(random, 6, most);
+    static int64_t perm[GX_MAX_RANK];
     gx_tensor out = x;
-    int perm[GX_MAX_RANK];
 
     for (int i = 0; i < x.rank; i++)
         perm[i] = i;
     for (int i = x.rank - 1; i > 0; i--) {
         const int k = (int)test_random_int(random, 0, i);
-        const int kept = perm[i];
+        const int64_t kept = perm[i];
 
         perm[i] = perm[k];
         perm[k] = kept;
     }
-    for (int i = 0; i < x.rank; i++) {
-        set_attr(&call->attr[GX_TRANSPOSE_PERM + i], perm[i]);
+    for (int i = 0; i < x.rank; i++)
         out.dim[i] = x.dim[perm[i]];
-    }
+    set_attr(&call->attr[GX_TRANSPOSE_PERM], x.rank);
+    call->attr[GX_TRANSPOSE_PERM].list = perm;
     call->arg[GX_TRANSPOSE_X] = x;
     call->arg[GX_TRANSPOSE_OUT] = out;
     return GX_TRANSPOSE_OUT;

@@ -9,7 +9,8 @@
 extern const char *const test_moves[];
 
 /* A call of `op` with random shapes of up to `most` along an axis, type and attributes,
- * and no data. Returns the index of its output, which stands behind its inputs. */
+ * and no data. Returns the index of its output, which stands behind its inputs. A
+ * list among the attributes lives until the next draw. */
 int test_move_draw(test_random *random, const char *op, int64_t most, gx_call *call);
 
 /* How every element is marked: the k-th one of input i, as a number below 2^16. */

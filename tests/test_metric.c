@@ -202,6 +202,31 @@ static void perplexity_is_the_exponential_of_the_loss(void **state)
     test_walk_free(&model);
 }
 
+static void a_loss_that_is_a_sum_adds_up(void **state)
+{
+    static const char text[] =
+        "gexec: 1\nname: m\nprecision: f32\n"
+        "inputs: {x: {shape: [29, 11], init: normal}, t: {shape: [29, 11]}, y: {shape: "
+        "[29], dtype: i32, init: {integers: [0, 11]}}}\nops:\n"
+        "  - {op: softmax_cross_entropy, name: ce, logits: x, labels: y, reduction: "
+        "sum}\n"
+        "  - {op: mse, name: e, x: x, target: t, reduction: sum}\n"
+        "  - {op: mse, name: m, x: x, target: t}\n"
+        "  - {op: scale, name: half, x: e, factor: 0.5}\n"
+        "  - {op: add, name: both, a: ce, b: half}\n"
+        "  - {op: sub, name: mixed, a: both, b: m}\n"
+        "outputs: [ce, e, m, half, both, mixed]\n";
+    static const gx_average expected[] = { GX_AVERAGE_SUM,  GX_AVERAGE_SUM,
+                                           GX_AVERAGE_MEAN, GX_AVERAGE_SUM,
+                                           GX_AVERAGE_SUM,  GX_AVERAGE_MEAN };
+    test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+        assert_int_equal(gx_graph_logged_average(model.graph, i), expected[i]);
+    test_walk_free(&model);
+}
+
 static void perplexity_is_of_one_loss(void **state)
 {
     char *found = test_walk_mistakes("gexec: 1\nname: m\nprecision: f32\n"
@@ -223,6 +248,7 @@ int main(void)
         cmocka_unit_test(one_of_the_largest_is_accuracy),
         cmocka_unit_test(k_is_five_and_at_most_the_classes),
         cmocka_unit_test(perplexity_is_the_exponential_of_the_loss),
+        cmocka_unit_test(a_loss_that_is_a_sum_adds_up),
         cmocka_unit_test(perplexity_is_of_one_loss),
     };
 

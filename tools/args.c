@@ -98,6 +98,22 @@ int gx_say_error(const gx_args *args, const gx_error *err)
     return gx_status_exit(err->status);
 }
 
+static int count_for_stdout(const gx_args *args)
+{
+    const char *const paths[] = { args->json, args->csv, args->svg, args->chrome,
+                                  args->html };
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        n += paths[i] && strcmp(paths[i], "-") == 0;
+    return n;
+}
+
+bool gx_stdout_is_taken(const gx_args *args)
+{
+    return count_for_stdout(args) > 0;
+}
+
 bool gx_stdout_finish(const gx_args *args)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -369,6 +385,11 @@ static bool check_names(const gx_args *args)
         gx_say_usage(args, "unexpected '%s'", args->names[most]);
         return false;
     }
+    for (size_t i = 0; i < args->n_names; i++)
+        if (!*args->names[i]) {
+            gx_say_usage(args, "expected %s, found an empty word", operands);
+            return false;
+        }
     if (operands[0] && operands[0] != '[' && args->n_names == 0) {
         gx_say_usage(args, "expected %s", operands);
         return false;
@@ -396,6 +417,12 @@ static bool check_together(const gx_args *args)
         wrong = "--steps and --epochs";
     else if (args->dot && args->yaml)
         wrong = "--dot and --yaml";
+    else if ((args->dot || args->yaml) && args->stage != GX_STAGE_ALL)
+        wrong = "--dot or --yaml and --stage";
+    else if (args->markdown && gx_stdout_is_taken(args))
+        wrong = "--markdown and --json -";
+    else if (args->blocks && (args->nsys_window || args->evaluate != GX_EVAL_EPOCH))
+        wrong = "--blocks and --nsys-window or --evaluate";
     else if (args->blocks && (args->steps >= 0 || args->epochs >= 0))
         wrong = "--blocks and --steps or --epochs";
     else if (args->quiet && args->verbose)
@@ -405,6 +432,34 @@ static bool check_together(const gx_args *args)
     if (wrong)
         gx_say_usage(args, "%s exclude each other", wrong);
     return !wrong;
+}
+
+/* What a flag needs of the others. */
+static bool check_alone(const gx_args *args)
+{
+    if (args->new_state && !args->resume) {
+        gx_say_usage(args, "--new-state goes with --resume DIR");
+        return false;
+    }
+    if (count_for_stdout(args) > 1) {
+        gx_say_usage(args, "standard output takes one result, not several");
+        return false;
+    }
+    return true;
+}
+
+static bool expect_end(const gx_args *args, int argc, char **argv, int n)
+{
+    if (argc > n)
+        gx_say_usage(args, "unexpected '%s'", argv[n]);
+    return argc <= n;
+}
+
+/* "gexec --help [COMMAND]" */
+static bool parse_help(gx_args *args, int argc, char **argv)
+{
+    args->help = true;
+    return (argc == 2 || find_command(args, argv[2])) && expect_end(args, argc, argv, 3);
 }
 
 bool gx_args_parse(gx_args *args, int argc, char **argv)
@@ -418,12 +473,10 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
         gx_help_print(stderr);
         return false;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        args->help = true;
-        return true;
-    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return parse_help(args, argc, argv);
     if (strcmp(argv[1], "--version") == 0)
-        return true;
+        return expect_end(args, argc, argv, 2);
     if (!find_command(args, argv[1]))
         return false;
     args->names = calloc((size_t)argc, sizeof *args->names);
@@ -437,7 +490,7 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
         else if (!parse_flag(args, argc, argv, &i))
             return false;
     }
-    return args->help || (check_names(args) && check_together(args));
+    return args->help || (check_names(args) && check_together(args) && check_alone(args));
 }
 
 void gx_args_free(gx_args *args)

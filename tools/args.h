@@ -54,7 +54,7 @@ typedef struct gx_args {
     bool help, quiet, verbose;
     gx_pairs sets, inputs, outs;
     const char *json; /* "-": standard output */
-    bool graph, eager, exact, unfused, no_cache, nsys_window, blocks, stream;
+    bool graph, eager, exact, unfused, no_cache, nsys_window, blocks, stream, new_state;
     int target; /* gx_target */
     int64_t gpu;
     uint64_t seed;
@@ -110,6 +110,8 @@ int gx_say_error(const gx_args *args, const gx_error *err);
 /* Of `names` (NULL-terminated) the one nearest to `name`, or NULL where none is near. */
 const char *gx_near_name(const char *name, const char *const *names);
 
+/* A result is for standard output, "-", where it stands alone. */
+bool gx_stdout_is_taken(const gx_args *args);
 /* Flushes standard output; true when all of it was written, else it is said. */
 bool gx_stdout_finish(const gx_args *args);
 

@@ -1,6 +1,5 @@
 /* gexec check: against the double-precision reference and finite differences. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "check.h"
 #include "interrupt.h"
@@ -274,7 +273,7 @@ int gx_cmd_check(const gx_args *args)
     if (st == GX_OK)
         st = gx_check_gradients(&check, &err);
     check.interrupted = gx_interrupted() && gx_check_count_done(&check) < check.n_planned;
-    if (st == GX_OK && (!args->json || strcmp(args->json, "-") != 0))
+    if (st == GX_OK && !gx_stdout_is_taken(args))
         gx_check_print(&check, stdout);
     if (st == GX_OK && args->json)
         st = gx_check_write_json(&check, &err);

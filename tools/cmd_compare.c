@@ -1,6 +1,4 @@
 /* gexec compare: the same model by eager launches and by one graph replay. */
-#include <string.h>
-
 #include "compare.h"
 #include "interrupt.h"
 
@@ -22,7 +20,7 @@ int gx_cmd_compare(const gx_args *args)
     int exit_status;
     gx_status st = compare_model(&compare, args, &err);
 
-    if (st == GX_OK && (!args->json || strcmp(args->json, "-") != 0))
+    if (st == GX_OK && !gx_stdout_is_taken(args))
         gx_compare_print(&compare, stdout);
     if (st == GX_OK && args->json)
         st = gx_compare_write_json(&compare, &err);

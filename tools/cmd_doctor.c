@@ -284,7 +284,7 @@ int gx_cmd_doctor(const gx_args *args)
     look_at_cupti(&list);
     look_at_ceilings(&list, args, &ceilings, measured);
     look_at_programs(&list);
-    if (!args->json || strcmp(args->json, "-") != 0)
+    if (!gx_stdout_is_taken(args))
         print_findings(&list, stdout);
     if (args->json && write_findings(&list, args->json, &err) != GX_OK)
         return gx_say_error(args, &err);

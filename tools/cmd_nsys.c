@@ -4,11 +4,6 @@
 #include "nsys_report.h"
 #include "report.h"
 
-static bool takes_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 static gx_status read_one(const gx_args *args, const char *path, gx_nsys_report *report,
                           gx_error *err)
 {
@@ -89,13 +84,6 @@ static gx_status draw(const gx_args *args, const gx_nsys_report *reports, size_t
     return GX_OK;
 }
 
-/* How many of the results go to standard output, which takes one. */
-static int n_to_stdout(const gx_args *args)
-{
-    return takes_stdout(args->json) + takes_stdout(args->csv) + takes_stdout(args->html) +
-           takes_stdout(args->chrome);
-}
-
 static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
                                  gx_error *err)
 {
@@ -109,7 +97,7 @@ static gx_status read_and_report(const gx_args *args, gx_nsys_report *reports,
         GX_TRY(read_one(args, args->names[i], &reports[i], err));
         remark_on_steps(args, &reports[i]);
     }
-    if (n_to_stdout(args) == 0)
+    if (!gx_stdout_is_taken(args))
         print_all(args, reports, n);
     if (args->json)
         GX_TRY(gx_nsys_write_json(reports, n, args->json, err));
@@ -124,8 +112,6 @@ int gx_cmd_nsys(const gx_args *args)
     gx_error err = { 0 };
     int exit_status = GX_EXIT_OK;
 
-    if (n_to_stdout(args) > 1)
-        return gx_say_usage(args, "standard output takes one result, not several");
     if (read_and_report(args, reports, &err) != GX_OK)
         exit_status = gx_say_error(args, &err);
     for (size_t i = 0; i < 2; i++) {

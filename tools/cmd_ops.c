@@ -259,7 +259,7 @@ int gx_cmd_ops(const gx_args *args)
         if (!op)
             return say_unknown(args, args->names[0]);
     }
-    if (!args->json || strcmp(args->json, "-") != 0) {
+    if (!gx_stdout_is_taken(args)) {
         if (args->markdown && op)
             print_markdown_op(op, stdout);
         else if (args->markdown)

@@ -1,6 +1,5 @@
 /* gexec plan: the stages of a model. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "plan_report.h"
 
@@ -71,7 +70,7 @@ static gx_status report_edges(const gx_session *session, bool *is_lack, gx_error
     gx_edge_report report;
     gx_status st = gx_edge_report_make(session, &report, err);
 
-    if (st == GX_OK && (!args->json || strcmp(args->json, "-") != 0))
+    if (st == GX_OK && !gx_stdout_is_taken(args))
         gx_plan_print_edges(session, &report, stdout);
     if (st == GX_OK && args->json)
         st = gx_plan_write_json(session, NULL, &report, err);
@@ -96,7 +95,7 @@ static gx_status plan_model(gx_session *session, const gx_args *args, bool *is_l
         GX_TRY(make_plan(session, &exec, err));
     if (args->pdl_report)
         return report_edges(session, is_lack, err);
-    if (!args->json || strcmp(args->json, "-") != 0)
+    if (!gx_stdout_is_taken(args))
         GX_TRY(print_stages(session, exec, err));
     return args->json ? gx_plan_write_json(session, exec, NULL, err) : GX_OK;
 }

@@ -4,18 +4,6 @@
 #include "interrupt.h"
 #include "profile_pass.h"
 
-static bool takes_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
-/* How many of the results are for standard output, where each stands alone. */
-static int n_for_stdout(const gx_args *args)
-{
-    return takes_stdout(args->json) + takes_stdout(args->csv) +
-           takes_stdout(args->chrome) + takes_stdout(args->html);
-}
-
 /* What the card can do was measured once, or floors are not known. */
 static void load_ceilings(gx_profile *profile)
 {
@@ -96,7 +84,7 @@ static int deliver(const gx_profile *profile)
     int exit_status = GX_EXIT_OK;
     gx_error err = { 0 };
 
-    if (n_for_stdout(args) == 0)
+    if (!gx_stdout_is_taken(args))
         gx_profile_print(profile, stdout);
     if (args->json)
         exit_status = note(args, gx_profile_write_json(profile, args->json, &err), &err,
@@ -169,9 +157,6 @@ int gx_cmd_profile(const gx_args *args)
     gx_error err = { 0 };
     int exit_status;
 
-    if (n_for_stdout(args) > 1)
-        return gx_say_usage(args, "only one of --json, --csv, --chrome and --html can be "
-                                  "-, standard output");
     if (args->active * args->repeat > MOST_STEPS)
         return gx_say_usage(args,
                             "--active %lld and --repeat %lld: at most %d steps can "

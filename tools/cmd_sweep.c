@@ -6,11 +6,6 @@
 #include "interrupt.h"
 #include "sweep.h"
 
-static bool takes_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 static gx_status copy_text(const char *text, char **copy, gx_error *err)
 {
     *copy = malloc(strlen(text) + 1);
@@ -169,8 +164,7 @@ static int report(const gx_sweep *sweep)
 
         snprintf(same.message, sizeof same.message, "%s", failure->reason);
         (void)gx_say_error(args, &same);
-    } else if (!takes_stdout(args->json) && !takes_stdout(args->csv) &&
-               !takes_stdout(args->svg)) {
+    } else if (!gx_stdout_is_taken(args)) {
         gx_sweep_print(sweep, stdout);
     }
     if (args->json)
@@ -185,12 +179,44 @@ static int report(const gx_sweep *sweep)
     return exit_status;
 }
 
+/* What is wrong with the model at a size. */
+static gx_status try_point(const gx_sweep *sweep, const gx_sweep_point *point, bool quiet,
+                           gx_error *err)
+{
+    gx_args args = *sweep->args;
+    gx_status st = put_sizes(sweep, point, &args, err);
+
+    if (st == GX_OK)
+        st = gx_session_try(&args, quiet, err);
+    free(args.sets.items);
+    return st;
+}
+
+/* A model that fits no size is wrong on every machine; one that fits some would have been
+ * measured at those. */
+static bool fits_no_size(const gx_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->n_points; i++) {
+        gx_error err = { 0 };
+
+        if (try_point(sweep, &sweep->point[i], true, &err) == GX_OK)
+            return false;
+    }
+    return true;
+}
+
 static gx_status choose_device(gx_sweep *sweep, gx_error *err)
 {
     gx_mode mode;
+    const gx_status st =
+        gx_device_choose_bare(sweep->args, true, &sweep->device, &mode, err);
 
-    GX_TRY(gx_device_choose(sweep->args, true, &sweep->device, &mode, err));
-    return gx_device_info_get(sweep->device, &sweep->device_info, err);
+    if (st == GX_OK)
+        return gx_device_info_get(sweep->device, &sweep->device_info, err);
+    if (!fits_no_size(sweep))
+        return st;
+    gx_error_clear(err);
+    return try_point(sweep, &sweep->point[0], false, err);
 }
 
 int gx_cmd_sweep(const gx_args *args)
@@ -199,8 +225,6 @@ int gx_cmd_sweep(const gx_args *args)
     gx_error err = { 0 };
     int exit_status = GX_EXIT_USAGE;
 
-    if (takes_stdout(args->json) + takes_stdout(args->csv) + takes_stdout(args->svg) > 1)
-        return gx_say_usage(args, "of --json -, --csv - and --svg - one may stand");
     if (gx_sweep_create(&sweep, args)) {
         if (choose_device(&sweep, &err) != GX_OK) {
             exit_status = gx_say_error(args, &err);

@@ -70,6 +70,16 @@ double gx_compare_launch_host(const gx_compare *compare);
 double gx_compare_build_a_node(const gx_compare *compare);
 /* Steps until the graph has paid for itself; < 0: never. */
 double gx_compare_pays_after(const gx_compare *compare);
+
+/* What was spent once before the first replay, in its order. */
+typedef struct gx_cost {
+    const char *name;
+    double seconds; /* < 0: n/a */
+} gx_cost;
+enum { GX_MOST_COSTS = 11 };
+/* How many there are. */
+size_t gx_compare_costs(const gx_compare *compare, gx_cost costs[GX_MOST_COSTS]);
+
 void gx_compare_print(const gx_compare *compare, FILE *out);
 /* Parts of it: what building cost, the bits, the machine. */
 void gx_compare_print_costs(const gx_compare *compare, FILE *out);

@@ -164,35 +164,40 @@ static void print_replay(const gx_compare *compare, FILE *out)
         fputs("n/a\n", out);
 }
 
-void gx_compare_print_costs(const gx_compare *compare, FILE *out)
+size_t gx_compare_costs(const gx_compare *compare, gx_cost costs[GX_MOST_COSTS])
 {
     const gx_session *const session = &compare->session;
     const gx_plan_info plan = gx_plan_info_get(session->plan[GX_PROGRAM_TRAIN]);
     const gx_exec_stats stats = compare->stats;
-    const gx_summary steady = gx_series_summary(&compare->way[GX_WAY_GRAPH].steady);
-    gx_text_table *table = gx_text_table_create("lr");
     double parse_s, check_s;
+    size_t n = 0;
 
     gx_graph_times(session->graph[GX_PROGRAM_TRAIN], &parse_s, &check_s);
-    const struct {
-        const char *name;
-        double seconds;
-    } costs[] = {
-        { "parse", parse_s },
-        { "check", check_s },
-        { "select", plan.select_s },
-        { "layout", plan.layout_s },
-        { "state", session->state_s },
-        { "prepare", stats.prepare_s },
-        { "prime", stats.prime_s },
-        { "capture", stats.capture_s },
-        { "instantiate", stats.instantiate_s },
-        { "upload", stats.upload_s },
-        { "first launch", stats.first_launch_s },
-        { "capture and instantiate, a node", gx_compare_build_a_node(compare) },
-        { "steady, a step", steady.median },
-    };
-    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+    costs[n++] = (gx_cost){ "parse", parse_s };
+    costs[n++] = (gx_cost){ "check", check_s };
+    costs[n++] = (gx_cost){ "select", plan.select_s };
+    costs[n++] = (gx_cost){ "layout", plan.layout_s };
+    costs[n++] = (gx_cost){ "state", session->state_s };
+    costs[n++] = (gx_cost){ "prepare", stats.prepare_s };
+    costs[n++] = (gx_cost){ "prime", stats.prime_s };
+    costs[n++] = (gx_cost){ "capture", stats.capture_s };
+    costs[n++] = (gx_cost){ "instantiate", stats.instantiate_s };
+    costs[n++] = (gx_cost){ "upload", stats.upload_s };
+    costs[n++] = (gx_cost){ "first launch", stats.first_launch_s };
+    return n;
+}
+
+void gx_compare_print_costs(const gx_compare *compare, FILE *out)
+{
+    const gx_summary steady = gx_series_summary(&compare->way[GX_WAY_GRAPH].steady);
+    gx_text_table *table = gx_text_table_create("lr");
+    gx_cost costs[GX_MOST_COSTS + 2];
+    size_t n = gx_compare_costs(compare, costs);
+
+    costs[n++] =
+        (gx_cost){ "capture and instantiate, a node", gx_compare_build_a_node(compare) };
+    costs[n++] = (gx_cost){ "steady, a step", steady.median };
+    for (size_t i = 0; i < n; i++) {
         gx_text_table_cell(table, "%s", costs[i].name);
         gx_text_table_cell(table, "%s", gx_words_seconds(costs[i].seconds).text);
     }

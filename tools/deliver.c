@@ -106,7 +106,7 @@ int gx_run_deliver(gx_run *run)
     int exit_status = GX_EXIT_OK;
     gx_error err = { 0 };
 
-    if (!args->json || strcmp(args->json, "-") != 0)
+    if (!gx_stdout_is_taken(args))
         note(run, gx_run_print(run, stdout, &err), &err, &exit_status);
     for (size_t i = 0; i < args->outs.n && run->history.last; i++) {
         const gx_set *const out = &args->outs.items[i];

@@ -3,6 +3,8 @@
 #include "destinations.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +16,7 @@ typedef struct destination {
     char flag[256]; /* as it was given, for messages: "--out w1=" */
     const char *path;
     bool is_folder;
+    bool is_source; /* read where it is there, and written only where it is not */
 } destination;
 
 /* The folder that holds `path`; the caller frees. */
@@ -41,63 +44,117 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* New files, and the temporary ones that replace old files, can be made in `folder`. */
-static bool check_folder(const gx_args *args, const destination *to, const char *folder)
+static bool complain(const gx_args *args, const destination *to, const char *path)
 {
-    struct stat found;
+    const char *const why = strerror(errno);
 
-    if (stat(folder, &found) != 0) {
+    gx_say_usage(args, "%s%s: %s cannot be written: %s", to->flag, to->path, path, why);
+    return false;
+}
+
+/* Makes a file of such a name as a result has until it is whole, and removes it: rights,
+ * a read-only disk, a name that is too long, all show only then. */
+static bool probe(const gx_args *args, const destination *to, const char *path,
+                  const char *shown)
+{
+    const size_t size = strlen(path) + 40;
+    char *const name = malloc(size);
+    bool fits;
+    int fd;
+
+    if (!name) {
+        gx_say_usage(args, "out of memory");
+        return false;
+    }
+    snprintf(name, size, "%s.%ld-probe.tmp", path, (long)getpid());
+    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fits = fd >= 0 || complain(args, to, shown);
+    if (fd >= 0) {
+        close(fd);
+        unlink(name);
+    }
+    free(name);
+    return fits;
+}
+
+/* What holds `path` is a folder. */
+static bool check_folder(const gx_args *args, const destination *to, const char *path)
+{
+    char *const folder = folder_of(path);
+    struct stat found;
+    bool fits = false;
+
+    if (!folder)
+        gx_say_usage(args, "out of memory");
+    else if (stat(folder, &found) != 0)
         gx_say_usage(args, "%s%s: the folder %s: %s", to->flag, to->path, folder,
                      strerror(errno));
-        return false;
-    }
-    if (!S_ISDIR(found.st_mode)) {
+    else if (!S_ISDIR(found.st_mode))
         gx_say_usage(args, "%s%s: %s is no folder", to->flag, to->path, folder);
+    else
+        fits = true;
+    free(folder);
+    return fits;
+}
+
+/* "FOLDER/x": what will be made in a folder. */
+static bool probe_inside(const gx_args *args, const destination *to)
+{
+    const size_t size = strlen(to->path) + sizeof "/x";
+    char *const inside = malloc(size);
+    bool fits;
+
+    if (!inside) {
+        gx_say_usage(args, "out of memory");
         return false;
     }
-    if (access(folder, W_OK | X_OK) != 0) {
-        gx_say_usage(args, "%s%s: the folder %s cannot be written to: %s", to->flag,
-                     to->path, folder, strerror(errno));
-        return false;
-    }
+    snprintf(inside, size, "%s/x", to->path);
+    fits = probe(args, to, inside, to->path);
+    free(inside);
+    return fits;
+}
+
+/* A folder that is not there yet. */
+static bool probe_folder(const gx_args *args, const destination *to)
+{
+    if (mkdir(to->path, 0777) != 0)
+        return complain(args, to, to->path);
+    rmdir(to->path);
     return true;
 }
 
-static bool check_file(const gx_args *args, const destination *to,
-                       const struct stat *found)
+static bool check_there(const gx_args *args, const destination *to,
+                        const struct stat *found)
 {
-    if (!to->is_folder && S_ISDIR(found->st_mode)) {
+    if (to->is_folder && !S_ISDIR(found->st_mode)) {
+        gx_say_usage(args, "%s%s: %s is no folder", to->flag, to->path, to->path);
+        return false;
+    }
+    if (to->is_folder)
+        return probe_inside(args, to);
+    if (S_ISDIR(found->st_mode)) {
         gx_say_usage(args, "%s%s: this is a folder; expected a file", to->flag, to->path);
         return false;
     }
-    if (access(to->path, W_OK) == 0)
+    if (to->is_source)
         return true;
-    gx_say_usage(args, "%s%s: it cannot be written: %s", to->flag, to->path,
-                 strerror(errno));
-    return false;
+    if (access(to->path, W_OK) != 0)
+        return complain(args, to, to->path);
+    /* Into a pipe or a device: nothing is made. */
+    return !S_ISREG(found->st_mode) || probe(args, to, to->path, to->path);
 }
 
 static bool check_one(const gx_args *args, const destination *to)
 {
     struct stat found;
-    const bool exists = stat(to->path, &found) == 0;
-    char *folder;
-    bool fits;
 
-    if (to->is_folder && exists)
-        return check_folder(args, to, to->path);
-    if (exists && !check_file(args, to, &found))
+    if (stat(to->path, &found) == 0)
+        return check_there(args, to, &found);
+    if (errno != ENOENT && errno != ENOTDIR)
+        return complain(args, to, to->path);
+    if (!check_folder(args, to, to->path))
         return false;
-    if (exists && !S_ISREG(found.st_mode)) /* a pipe or a device: nothing is made */
-        return true;
-    folder = folder_of(to->path);
-    if (!folder) {
-        gx_say_usage(args, "out of memory");
-        return false;
-    }
-    fits = check_folder(args, to, folder);
-    free(folder);
-    return fits;
+    return to->is_folder ? probe_folder(args, to) : probe(args, to, to->path, to->path);
 }
 
 /* The same name in the same folder, however the folder is written. Devices such as
@@ -123,10 +180,16 @@ static bool are_one(const destination *a, const destination *b)
     return one;
 }
 
+/* At most `args->outs.n` and MOST_OTHERS. */
+enum { MOST_OTHERS = 8 };
+
 static size_t collect(const gx_args *args, destination *list)
 {
     size_t n = 0;
 
+    if (args->command->bit & GX_CMD_INIT)
+        list[n++] = (destination){ .path = args->n_names ? args->names[0] : ".",
+                                   .is_folder = true };
     for (size_t i = 0; i < args->outs.n; i++) {
         const gx_set *const out = &args->outs.items[i];
         destination *const to = &list[n++];
@@ -135,6 +198,9 @@ static size_t collect(const gx_args *args, destination *list)
         snprintf(to->flag, sizeof to->flag, "--out %.200s%s", out->name ? out->name : "",
                  out->name ? "=" : "");
     }
+    if (args->plan && !(args->command->bit & GX_CMD_SWEEP)) /* a file a size there */
+        list[n++] =
+            (destination){ .flag = "--plan ", .path = args->plan, .is_source = true };
     if (args->loss_out)
         list[n++] = (destination){ .flag = "--loss-out ", .path = args->loss_out };
     if (args->json && strcmp(args->json, "-") != 0)
@@ -168,7 +234,7 @@ static bool spares_sources(const gx_args *args, const destination *to)
 {
     const bool names_files = !(args->command->bit & (GX_CMD_OPS | GX_CMD_INIT));
     const bool is_tensor = strncmp(to->flag, "--out ", 6) == 0;
-    bool lost = replaces(to, args->costs) || replaces(to, args->plan);
+    bool lost = replaces(to, args->costs) || (!to->is_source && replaces(to, args->plan));
 
     for (size_t i = 0; i < args->n_names && names_files; i++)
         lost = lost || replaces(to, args->names[i]);
@@ -182,7 +248,7 @@ static bool spares_sources(const gx_args *args, const destination *to)
 
 bool gx_destinations_check(const gx_args *args)
 {
-    destination *const list = calloc(args->outs.n + 6, sizeof *list);
+    destination *const list = calloc(args->outs.n + MOST_OTHERS, sizeof *list);
     bool fits = true;
     size_t n;
 

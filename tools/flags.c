@@ -48,6 +48,8 @@ static const gx_flag flags[] = {
       "of initial values, generated inputs and the shuffle (default 1)" },
     { "--resume", NULL, "DIR", GX_FLAG_STRING, AT(resume), NO_RANGE, GX_CMD_RUN,
       "go on from what --out DIR wrote: parameters, state, plans" },
+    { "--new-state", NULL, NULL, SWITCH(new_state), NO_RANGE, GX_CMD_RUN,
+      "with --resume: what has no file there starts anew, but for parameters" },
     { "--out", NULL, "DIR|NAME=F.npy", GX_FLAG_PAIR_OR_BARE, AT(outs), NO_RANGE,
       GX_CMD_RUN, "write parameters, state, outputs and plans to DIR, or one tensor" },
     { "--loss-out", NULL, "F.npy", GX_FLAG_STRING, AT(loss_out), NO_RANGE, GX_CMD_RUN,

@@ -1,16 +1,30 @@
 /* The program: finds the command and runs it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "destinations.h"
 #include "profile_pass.h"
+
+/* A file that is opened must not come to stand where a standard stream was closed, for
+ * what is printed would go into it. To print is then to fail, as it was, but for
+ * messages, which are lost. */
+static void fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int main(int argc, char **argv)
 {
     gx_args args;
     int exit_status = GX_EXIT_USAGE;
 
+    fill_standard_streams();
     if (argc > 1 && strcmp(argv[1], GX_TRACED_PASS) == 0)
         return gx_pass_main(argc, argv);
     if (!gx_args_parse(&args, argc, argv))

@@ -17,7 +17,7 @@ static gx_status fail(const gx_part_file *file, gx_error *err)
 
 gx_status gx_part_open(gx_part_file *file, const char *path, gx_error *err)
 {
-    const size_t size = strlen(path) + sizeof ".part";
+    const size_t size = strlen(path) + 40;
     struct stat found;
 
     *file = (gx_part_file){ .path = path };
@@ -30,7 +30,7 @@ gx_status gx_part_open(gx_part_file *file, const char *path, gx_error *err)
         file->part = malloc(size);
         if (!file->part)
             return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-        snprintf(file->part, size, "%s.part", path);
+        snprintf(file->part, size, "%s.%ld.part", path, (long)getpid());
     }
     file->out = fopen(file->part ? file->part : path, "wb");
     return file->out ? GX_OK : fail(file, err);

@@ -68,7 +68,7 @@ static gx_status trace_pass(child *c, gx_error *err)
 
     /* Before the first CUDA call of the process. */
     GX_TRY(gx_profiler_open(&options, &c->profiler, err));
-    GX_TRY(gx_device_choose(&c->args, true, &device, &mode, err));
+    GX_TRY(gx_device_choose_bare(&c->args, true, &device, &mode, err));
     GX_TRY(gx_session_load(&c->session, &c->args, &(gx_session_needs){ 0 }, device,
                            c->mode, err));
     GX_TRY(free_bytes(c, &c->result.free_before, err));

@@ -229,7 +229,7 @@ static void put_schedule(gx_json *json, const gx_profile *profile)
     gx_json_end(json);
 }
 
-static void put_patterns(gx_json *json, const gx_profile *profile)
+void gx_profile_put_patterns(gx_json *json, const gx_profile *profile)
 {
     gx_json_array(json, "patterns");
     for (size_t i = 0; i < profile->n_patterns; i++) {
@@ -263,7 +263,7 @@ gx_status gx_profile_write_json(const gx_profile *profile, const char *path,
         gx_json_text(json, "ceilings", NULL);
     put_floor(json, &profile->floor);
     put_memory(json, profile);
-    put_patterns(json, profile);
+    gx_profile_put_patterns(json, profile);
     gx_json_end(json);
     if (st == GX_OK)
         st = gx_json_write(json, path, err);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "json_out.h"
 #include "profile_parts.h"
 
 /* "kernel", "copy", "fill", "graph". */
@@ -24,5 +25,7 @@ void gx_profile_print_pairs(const gx_profile *profile, const gx_profile_pass *pa
                             FILE *out);
 void gx_profile_print_floor(const gx_profile *profile, FILE *out);
 void gx_profile_print_memory(const gx_profile *profile, FILE *out);
+/* "patterns": [...] */
+void gx_profile_put_patterns(gx_json *json, const gx_profile *profile);
 
 #endif

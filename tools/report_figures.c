@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile_report.h"
 #include "report_page.h"
 
 static const char *const rates[GX_RATES] = { "f32", "tf32", "bf16", "f16" };
@@ -45,30 +46,11 @@ static void put_ways(gx_json *json, const gx_compare *compare)
 
 static void put_ledger(gx_json *json, const gx_compare *compare)
 {
-    const gx_session *const session = &compare->session;
-    const gx_plan_info plan = gx_plan_info_get(session->plan[GX_PROGRAM_TRAIN]);
-    const gx_exec_stats stats = compare->stats;
-    double parse_s, check_s;
+    gx_cost costs[GX_MOST_COSTS];
+    const size_t n = gx_compare_costs(compare, costs);
 
-    gx_graph_times(session->graph[GX_PROGRAM_TRAIN], &parse_s, &check_s);
-    const struct {
-        const char *name;
-        double seconds;
-    } costs[] = {
-        { "parse", parse_s },
-        { "check", check_s },
-        { "select", plan.select_s },
-        { "layout", plan.layout_s },
-        { "state", session->state_s },
-        { "prepare", stats.prepare_s },
-        { "prime", stats.prime_s },
-        { "capture", stats.capture_s },
-        { "instantiate", stats.instantiate_s },
-        { "upload", stats.upload_s },
-        { "first launch", stats.first_launch_s },
-    };
     gx_json_array(json, "ledger");
-    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         gx_json_object(json, NULL);
         gx_json_text(json, "name", costs[i].name);
         gx_json_figure(json, "s", costs[i].seconds);
@@ -76,7 +58,7 @@ static void put_ledger(gx_json *json, const gx_compare *compare)
     }
     gx_json_end(json);
     gx_json_figure(json, "pays_after", gx_compare_pays_after(compare));
-    gx_json_integer(json, "graph_nodes", stats.graph_nodes);
+    gx_json_integer(json, "graph_nodes", compare->stats.graph_nodes);
 }
 
 /* --- passes --- */
@@ -296,15 +278,7 @@ void gx_report_put_profile(gx_json *json, const gx_profile *profile)
     for (size_t i = 0; i < 2; i++)
         put_pass(json, &profile->pass[i]);
     gx_json_end(json);
-    gx_json_array(json, "patterns");
-    for (size_t i = 0; i < profile->n_patterns; i++) {
-        gx_json_object(json, NULL);
-        gx_json_text(json, "name", profile->pattern[i].name);
-        gx_json_text(json, "found", profile->pattern[i].found);
-        gx_json_text(json, "advice", profile->pattern[i].advice);
-        gx_json_end(json);
-    }
-    gx_json_end(json);
+    gx_profile_put_patterns(json, profile);
     put_memory(json, timing);
     put_ceilings(json, profile);
     put_environment(json, timing);

@@ -15,11 +15,14 @@ static void print_columns(FILE *out, size_t n, const char *const *names,
         fprintf(out, "%s%s %s", c ? "  " : "", names[c], gx_words_real(values[c]).text);
 }
 
-static void print_figures(const char *title, const gx_evaluation *figures, size_t n,
-                          const char *const *names, FILE *out)
+static void print_figures(const char *title, const gx_evaluation *figures,
+                          const gx_graph *graph, size_t n, const char *const *names,
+                          FILE *out)
 {
     fprintf(out, "  %-12s", title);
-    print_columns(out, n, names, figures->value);
+    for (size_t c = 0; c < n; c++)
+        fprintf(out, "%s%s %s%s", c ? "  " : "", names[c],
+                gx_words_real(figures->value[c]).text, gx_sum_mark(graph, c));
     fprintf(out, "  (%lld rows)\n", (long long)figures->rows);
 }
 
@@ -41,10 +44,12 @@ static void print_history(const gx_run *run, FILE *out)
                 (long long)history->not_finite_from);
     if (history->n_means)
         print_figures("last epoch", &history->means[history->n_means - 1],
-                      history->n_columns, history->names, out);
+                      run->session.graph[GX_PROGRAM_TRAIN], history->n_columns,
+                      history->names, out);
     if (history->n_evaluations)
         print_figures("held out", &history->evaluations[history->n_evaluations - 1],
-                      history->n_held_columns, history->held_names, out);
+                      gx_eval_graph(&run->session), history->n_held_columns,
+                      history->held_names, out);
 }
 
 static gx_status print_output(gx_run *run, const gx_value_info *value, FILE *out,

@@ -1,6 +1,7 @@
 /* Saved state: what --out DIR writes so that --resume DIR goes on to the same bits. */
 #include "saved_state.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -116,41 +117,114 @@ static gx_status read_tensor(gx_session *session, const gx_value_info *value,
     return st;
 }
 
-static gx_status read_value(gx_session *session, const gx_value_info *value,
+/* Takes up the file of a value; `found`: there is one. */
+static gx_status read_value(gx_session *session, const gx_value_info *value, bool *found,
                             gx_error *err)
 {
-    const char *const folder = session->args->resume;
-    char *const path = gx_saved_path(folder, value->name, ".npy");
-    struct stat found;
+    char *const path = gx_saved_path(session->args->resume, value->name, ".npy");
+    struct stat file;
     gx_status st = GX_OK;
 
     if (!path)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    if (stat(path, &found) == 0)
+    *found = stat(path, &file) == 0;
+    if (!*found && errno != ENOENT)
+        st = GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", path, strerror(errno));
+    else if (*found)
         st = read_tensor(session, value, path, err);
-    else if (value->kind == GX_VALUE_PARAM)
-        st = GX_FAIL(err, GX_ERR_READ,
-                     "--resume %s: there is no %s.npy, and '%s' is a "
-                     "parameter of the model",
-                     folder, value->name, value->name);
-    else
-        gx_say(session->args, "--resume %s: there is no %s.npy; '%s' starts anew", folder,
-               value->name, value->name);
     free(path);
+    return st;
+}
+
+/* Tensors that have no file: as many names as a message has room for, and how many. */
+typedef struct missing {
+    char names[130];
+    int n_named, n;
+} missing;
+
+static void add_missing(missing *list, const char *name)
+{
+    const size_t length = strlen(list->names);
+    const size_t room = sizeof list->names - length;
+
+    /* A first name is cut, the next ones are named whole. */
+    if (list->n == 0 || (list->n == list->n_named && strlen(name) + 7 < room)) {
+        snprintf(list->names + length, room, "%s%.110s.npy", length ? ", " : "", name);
+        list->n_named++;
+    }
+    list->n++;
+}
+
+/* " and 4 more", or "". */
+static gx_words more_missing(const missing *list)
+{
+    gx_words words = { "" };
+
+    if (list->n > list->n_named)
+        snprintf(words.text, sizeof words.text, " and %d more", list->n - list->n_named);
+    return words;
+}
+
+/* A state that starts anew beside parameters that go on is another training: it has to be
+ * asked for. */
+static gx_status report_missing(const gx_session *session, const missing *params,
+                                const missing *states, gx_error *err)
+{
+    const gx_args *const args = session->args;
+
+    if (params->n)
+        return GX_FAIL(err, GX_ERR_READ, "there is no %s%s: %s of the model",
+                       params->names, more_missing(params).text,
+                       params->n > 1 ? "parameters" : "a parameter");
+    if (states->n == 0)
+        return GX_OK;
+    if (!args->new_state)
+        return GX_FAIL(err, GX_ERR_READ,
+                       "there is no %s%s; with --new-state what has no file starts anew",
+                       states->names, more_missing(states).text);
+    gx_say(args, "--resume %s: there is no %s%s: new", args->resume, states->names,
+           more_missing(states).text);
+    return GX_OK;
+}
+
+static gx_status check_folder(const char *path, gx_error *err)
+{
+    struct stat folder;
+
+    if (stat(path, &folder) != 0)
+        return GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s", strerror(errno));
+    return S_ISDIR(folder.st_mode) ? GX_OK
+                                   : GX_FAIL(err, GX_ERR_READ, "this is no folder");
+}
+
+/* What was found wrong with --resume itself. */
+static gx_status of_flag(const gx_session *session, gx_status st, gx_error *err)
+{
+    char flag[160];
+
+    snprintf(flag, sizeof flag, "--resume %.140s", session->args->resume);
+    if (st != GX_OK)
+        gx_error_prefix(err, flag);
     return st;
 }
 
 gx_status gx_saved_read(gx_session *session, gx_error *err)
 {
     const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
+    missing params = { .n = 0 };
+    missing states = { .n = 0 };
 
     if (!session->args->resume)
         return GX_OK;
+    GX_TRY(of_flag(session, check_folder(session->args->resume, err), err));
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
+        bool found = true;
 
         if (gx_is_saved(&value))
-            GX_TRY(read_value(session, &value, err));
+            GX_TRY(read_value(session, &value, &found, err));
+        if (!found)
+            add_missing(value.kind == GX_VALUE_PARAM ? &params : &states, value.name);
     }
-    return GX_OK;
+    return of_flag(session, report_missing(session, &params, &states, err), err);
 }

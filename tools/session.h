@@ -51,9 +51,17 @@ typedef struct gx_session {
 
 /* Which device and mode the flags ask for. What was chosen where nothing was asked is
  * said in one line on standard error. `needs_gpu`: the command makes no sense without
- * one. */
+ * one. Where the device is not there, what is wrong with the model is told in its place.
+ */
 gx_status gx_device_choose(const gx_args *args, bool needs_gpu, int *device,
                            gx_mode *mode, gx_error *err) GX_MUST_CHECK;
+/* The same, which leaves the model alone. */
+gx_status gx_device_choose_bare(const gx_args *args, bool needs_gpu, int *device,
+                                gx_mode *mode, gx_error *err) GX_MUST_CHECK;
+
+/* Loads the model and the files of --in as a session does and keeps nothing: what is
+ * wrong with them. `quiet`: in the error alone, else printed as by gx_session_load. */
+gx_status gx_session_try(const gx_args *args, bool quiet, gx_error *err) GX_MUST_CHECK;
 
 /* Loads the graphs and the files of --in, and checks their names. Diagnostics of the
  * model are printed here, and err->message is empty then. Close in any case. */

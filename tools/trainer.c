@@ -68,30 +68,39 @@ static void note_not_finite(trainer *t, int64_t first)
 
 /* --- figures of many rows --- */
 
-/* A perplexity is the exponential of a mean, so it is the logarithms that are added. */
+/* What a value of one step adds. A perplexity is the exponential of a mean, so it is the
+ * logarithms that are added; a sum over the rows has their number in it. */
+static double weigh(double value, gx_average average, int64_t rows)
+{
+    if (average == GX_AVERAGE_SUM)
+        return value;
+    return (average == GX_AVERAGE_EXP_OF_MEAN_LOG ? log(value) : value) * (double)rows;
+}
+
 static void add_rows(sums *all, const gx_graph *graph, const double *values,
                      size_t n_columns, int64_t n_steps, int64_t rows)
 {
     for (size_t c = 0; c < n_columns; c++) {
-        const bool exp_of_mean =
-            gx_graph_logged_average(graph, c) == GX_AVERAGE_EXP_OF_MEAN_LOG;
+        const gx_average average = gx_graph_logged_average(graph, c);
 
-        for (int64_t i = 0; i < n_steps; i++) {
-            const double value = values[i * (int64_t)n_columns + (int64_t)c];
-
-            all->value[c] += (exp_of_mean ? log(value) : value) * (double)rows;
-        }
+        for (int64_t i = 0; i < n_steps; i++)
+            all->value[c] +=
+                weigh(values[i * (int64_t)n_columns + (int64_t)c], average, rows);
     }
     all->rows += n_steps * rows;
 }
 
-static void figure_means(const sums *all, const gx_graph *graph, size_t n_columns,
-                         double *means)
+/* One figure for all rows: what one batch of them would have told. */
+static void join(const sums *all, const gx_graph *graph, size_t n_columns,
+                 double *figures)
 {
     for (size_t c = 0; c < n_columns; c++) {
-        means[c] = all->value[c] / (double)all->rows;
-        if (gx_graph_logged_average(graph, c) == GX_AVERAGE_EXP_OF_MEAN_LOG)
-            means[c] = exp(means[c]);
+        const gx_average average = gx_graph_logged_average(graph, c);
+        const double mean = all->value[c] / (double)all->rows;
+
+        figures[c] = average == GX_AVERAGE_SUM               ? all->value[c]
+                     : average == GX_AVERAGE_EXP_OF_MEAN_LOG ? exp(mean)
+                                                             : mean;
     }
 }
 
@@ -110,9 +119,15 @@ static gx_status append(gx_evaluation **list, size_t *n, const trainer *t, int64
     return GX_OK;
 }
 
+const char *gx_sum_mark(const gx_graph *graph, size_t column)
+{
+    return gx_graph_logged_average(graph, column) == GX_AVERAGE_SUM ? " (sum)" : "";
+}
+
 /* "epoch 2, step 46: TITLE  loss 0.2  accuracy 0.9" */
 static void note_figures(trainer *t, const char *title, const gx_evaluation *figures,
-                         size_t n_columns, const char *const *names)
+                         const gx_graph *graph, size_t n_columns,
+                         const char *const *names)
 {
     char line[400];
     size_t length = 0;
@@ -121,22 +136,23 @@ static void note_figures(trainer *t, const char *title, const gx_evaluation *fig
         (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: %s",
                          (long long)figures->epoch, (long long)figures->step, title);
     for (size_t c = 0; c < n_columns && length < sizeof line - 1; c++)
-        length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g",
-                                   names[c], figures->value[c]);
+        length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g%s",
+                                   names[c], figures->value[c], gx_sum_mark(graph, c));
     gx_progress_note(&t->progress, line);
 }
 
 /* An epoch of which a part ran before this run has no mean that could be told. */
 static gx_status end_epoch(trainer *t, gx_error *err)
 {
+    const gx_graph *const graph = t->session->graph[GX_PROGRAM_TRAIN];
     gx_history *const history = t->history;
     gx_evaluation *mean = NULL;
 
     if (!t->partial && t->epoch.rows > 0 && history->n_columns > 0) {
         GX_TRY(append(&history->means, &history->n_means, t, t->epoch.rows, &mean, err));
-        figure_means(&t->epoch, t->session->graph[GX_PROGRAM_TRAIN], history->n_columns,
-                     mean->value);
-        note_figures(t, "mean of the epoch", mean, history->n_columns, history->names);
+        join(&t->epoch, graph, history->n_columns, mean->value);
+        note_figures(t, "mean of the epoch", mean, graph, history->n_columns,
+                     history->names);
     }
     t->epoch = (sums){ 0 };
     t->partial = false;
@@ -204,13 +220,15 @@ static gx_status evaluate_program(trainer *t, gx_program program, int64_t n_step
     return st;
 }
 
-static gx_program eval_program(const gx_session *session)
+const gx_graph *gx_eval_graph(const gx_session *session)
 {
-    return session->graph[GX_PROGRAM_EVAL] ? GX_PROGRAM_EVAL : GX_PROGRAM_EVAL_SHORT;
+    return session->graph[session->graph[GX_PROGRAM_EVAL] ? GX_PROGRAM_EVAL
+                                                          : GX_PROGRAM_EVAL_SHORT];
 }
 
 static gx_status evaluate(trainer *t, gx_error *err)
 {
+    const gx_graph *const graph = gx_eval_graph(t->session);
     gx_history *const history = t->history;
     const int64_t n_held = t->data.n_held;
     const double start = gx_clock();
@@ -224,11 +242,11 @@ static gx_status evaluate(trainer *t, gx_error *err)
                             &all, err));
     GX_TRY(append(&history->evaluations, &history->n_evaluations, t, n_held, &evaluation,
                   err));
-    figure_means(&all, t->session->graph[eval_program(t->session)],
-                 history->n_held_columns, evaluation->value);
+    join(&all, graph, history->n_held_columns, evaluation->value);
     history->evaluate_s += gx_clock() - start;
     t->progress.paused_s += gx_clock() - start;
-    note_figures(t, "held out", evaluation, history->n_held_columns, history->held_names);
+    note_figures(t, "held out", evaluation, graph, history->n_held_columns,
+                 history->held_names);
     return GX_OK;
 }
 

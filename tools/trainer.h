@@ -43,4 +43,9 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err) GX_M
 double gx_history_wait(const gx_history *history);
 void gx_history_free(gx_history *history);
 
+/* What evaluation runs, whole batches before the short one; NULL: nothing. */
+const gx_graph *gx_eval_graph(const gx_session *session);
+/* What stands behind a figure of many rows in that column: " (sum)", or "" for a mean. */
+const char *gx_sum_mark(const gx_graph *graph, size_t column);
+
 #endif

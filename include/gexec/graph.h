@@ -197,9 +197,14 @@ GX_API gx_data_info gx_graph_data(const gx_graph *graph);
 /* The scalars that each step writes to the log, in column order: the loss, scalar
  * outputs, metrics. i beyond the end gives NULL. */
 GX_API const char *gx_graph_logged(const gx_graph *graph, size_t i);
-/* How values of several steps become one, weighted by the rows of each step: by their
- * mean, or for a perplexity by the exponential of the mean loss. */
-typedef enum gx_average { GX_AVERAGE_MEAN, GX_AVERAGE_EXP_OF_MEAN_LOG } gx_average;
+/* How values of several steps become one. By their mean, weighted by the rows of each
+ * step; for a perplexity by the exponential of such a mean of the loss; for a loss with
+ * `reduction: sum`, which grows with the rows, by their sum. */
+typedef enum gx_average {
+    GX_AVERAGE_MEAN,
+    GX_AVERAGE_EXP_OF_MEAN_LOG,
+    GX_AVERAGE_SUM
+} gx_average;
 GX_API gx_average gx_graph_logged_average(const gx_graph *graph, size_t i);
 enum { GX_MAX_LOGGED = 6, GX_LOG_ROWS = 4096 };
 /* The learning rate that the optimizer starts with; 0 when there is none. Groups of

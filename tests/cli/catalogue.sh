@@ -39,7 +39,12 @@ err 'exists; nothing was written'
 rm "$work/spirals/model.yaml" "$work/before/model.yaml"
 run 2 init "$work/spirals"
 diff -r "$work/spirals" "$work/before" || fail "init wrote beside what was there"
-run 4 init "$work/no/such/folder"
+run 2 init "$work/no/such/folder"
+err "^gexec init: $work/no/such/folder: the folder $work/no/such/: No such file or directory$"
+run 2 init "$digits"
+err ': .*digits_mlp.yaml is no folder$'
+run 2 init /proc/x
+err '^gexec init: /proc/x: /proc/x cannot be written: '
 mkdir "$work/here"
 (cd "$work/here" && "$gexec" init -q >/dev/null) || fail "init without a folder"
 [ -s "$work/here/model.yaml" ] || fail "init without a folder wrote no model"

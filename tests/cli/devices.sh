@@ -35,6 +35,30 @@ for visible in '' -1 99; do
     done
     [ ! -e "$work/doctor.json" ] || fail "doctor wrote a result without a GPU"
 done
+# A model that is wrong is told first: it is wrong on every machine.
+sed 's/op: softmax_cross_entropy,/op: softmax_cros_entropy,/' "$digits" >"$work/wrong.yaml"
+cp "$examples"/digits_*.npy "$work"
+export CUDA_VISIBLE_DEVICES=-1
+for words in 'run --graph' 'run --eager' 'run --gpu 0' 'check --device gpu' 'plan --gpu 0' \
+    compare profile 'sweep --set batch=8,16' 'compare --device cpu'; do
+    set -- $words
+    command=$1
+    shift
+    run 2 $command "$work/wrong.yaml" "$@"
+    out_is_empty
+    err "^$work/wrong.yaml:[0-9]+:[0-9]+: .*softmax_cross_entropy"
+    ! grep -q GPU "$work/err" || fail "$last: speaks of a GPU"
+    [ "$(grep -c 'wrong.yaml:' "$work/err")" = 1 ] || fail "$last: says it more than once"
+done
+run 2 run "$digits" --graph --in w1="$work/nowhere.npy"
+err 'nowhere.npy'
+# Sizes that the model has are measured where there is a GPU, whatever the others are.
+run 3 sweep "$digits" --set batch=0,8
+err 'needs a GPU'
+run 2 sweep "$digits" --set bach=1,8
+err 'there is no dim "bach"; did you mean "batch"\?'
+export CUDA_VISIBLE_DEVICES=99
+
 [ -z "$(find "$work/cache" -name '*ceilings*' 2>/dev/null)" ] || fail "ceilings were kept without a GPU"
 run 3 compare "$examples/mnist_mlp.yaml" --device cpu
 err 'needs a GPU'

@@ -20,6 +20,26 @@ json "$work/a.json"
 grep -q '"interrupted": true' "$work/a.json" || fail "the JSON does not say interrupted"
 [ -s "$work/params/w1.npy" ] || fail "the parameters were not written"
 
+# No file of its own comes to stand where a standard stream was closed.
+"$gexec" run "$digits" --device cpu --epochs 1000000 -q <&- >&- 2>&- &
+pid=$!
+last='a run without standard streams'
+for _ in $(seq 200); do
+    mask=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$pid/status 2>/dev/null)
+    [ $((0x${mask:-0} & 2)) = 2 ] && break
+    sleep 0.02
+done
+for fd in 0 1 2; do
+    [ "$(readlink /proc/$pid/fd/$fd)" = /dev/null ] || fail "$last: $fd is '$(readlink /proc/$pid/fd/$fd)'"
+done
+kill -INT $pid
+status=0
+wait $pid || status=$?
+[ $status = 130 ] || fail "$last ends with $status"
+run 0 ops gemm
+"$gexec" ops gemm >&- 2>"$work/err" && fail 'a result that is lost gives status 0'
+err 'standard output could not be written'
+
 # An interrupted check claims nothing.
 "$gexec" check "$examples/mnist_mlp.yaml" --device cpu --samples 1000000 --json "$work/b.json" \
     >"$work/out" 2>"$work/err" &

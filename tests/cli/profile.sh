@@ -34,7 +34,7 @@ run 2 profile "$digits" --active 1000000 --repeat 2
 err 'at most 1000000 steps can be traced'
 run 2 profile "$digits" --json - --html -
 out_is_empty
-err 'only one of --json, --csv, --chrome and --html can be -'
+err 'standard output takes one result, not several'
 run 2 profile "$digits" --csv "$work/one" --html "$work/one"
 err 'are one file'
 run 2 profile "$digits" --chrome "$work/no/such/folder/trace.json"

@@ -86,13 +86,58 @@ run 0 check "$work/expanded.yaml" --device cpu -q --samples 1
 # What is missing or does not fit.
 run 2 run "$digits" --device cpu --resume "$work/nowhere"
 out_is_empty
-err '--resume .*nowhere: '
+err '--resume .*nowhere: No such file or directory$'
+run 2 run "$digits" --device cpu --resume "$digits"
+err 'this is no folder$'
 rm "$work/ten/w1.m.npy"
-run 0 run "$digits" --device cpu --steps 1 --resume "$work/ten"
-err "there is no w1.m.npy; 'w1.m' starts anew$"
-rm "$work/ten/w2.npy"
-run 2 run "$digits" --device cpu --resume "$work/ten"
-err "there is no w2.npy, and 'w2' is a parameter of the model$"
+run 2 run "$digits" --device cpu --steps 1 --resume "$work/ten"
+out_is_empty
+err "--resume $work/ten: there is no w1.m.npy; with --new-state what has no file starts anew$"
+run 0 run "$digits" --device cpu --steps 1 --resume "$work/ten" --new-state
+err "--resume $work/ten: there is no w1.m.npy: new$"
+rm "$work"/ten/*.v.npy "$work"/ten/gexec.step.npy
+run 2 run "$digits" --device cpu --steps 1 --resume "$work/ten"
+for name in w1.m w1.v b1.v w2.v b2.v gexec.step; do
+    err "there is no .*$name.npy"
+done
+# The moments start at 0: as a run from these parameters and the counters that are there.
+run 0 run "$digits" --device cpu -q --steps 1 --resume "$work/ten" --new-state --out "$work/anew"
+run 0 run "$digits" --device cpu -q --steps 1 --out "$work/anew.ref" $(for name in w1 b1 w2 b2 w2.m \
+    b1.m b2.m gexec.lr gexec.sample gexec.epoch; do echo --in $name="$work/ten/$name.npy"; done)
+for name in w1 w2 w1.m w2.v gexec.step gexec.sample; do
+    same "$work/anew/$name.npy" "$work/anew.ref/$name.npy"
+done
+rm "$work/ten/w2.npy" "$work/ten/b2.npy"
+for flag in '' --new-state; do
+    run 2 run "$digits" --device cpu --resume "$work/ten" $flag
+    err "there is no w2.npy, b2.npy: parameters of the model$"
+done
+run 2 run "$digits" --device cpu --new-state
+err '--new-state goes with --resume DIR'
+# More than a message has room for.
+cat >"$work/many.yaml" <<'END'
+gexec: 1
+dims: {n: 4}
+inputs: {x: {shape: [n, n], init: normal}}
+params:
+  a_name_of_some_length: {shape: [n, n], init: normal}
+  another_long_name_here: {shape: [n, n], init: normal}
+  the_third_name_is_longer_than_those: {shape: [n, n], init: normal}
+  a_fourth: {shape: [n, n], init: normal}
+  a_fifth: {shape: [n, n], init: normal}
+  a_sixth_of_middling_length: {shape: [n, n], init: normal}
+ops:
+  - {op: gemm, name: h1, a: x, b: a_name_of_some_length}
+  - {op: gemm, name: h2, a: h1, b: another_long_name_here}
+  - {op: gemm, name: h3, a: h2, b: the_third_name_is_longer_than_those}
+  - {op: gemm, name: h4, a: h3, b: a_fourth}
+  - {op: gemm, name: h5, a: h4, b: a_fifth}
+  - {op: gemm, name: h6, a: h5, b: a_sixth_of_middling_length}
+outputs: [h6]
+END
+mkdir "$work/nothing"
+run 2 run "$work/many.yaml" --device cpu --resume "$work/nothing"
+err 'there is no a_name_of_some_length.npy, another_long_name_here.npy, the_third_[a-z_]*.npy, .*\.npy and [1-3] more: parameters of the model$'
 run 2 run "$digits" --device cpu --resume "$work/m"
 err 'shape'
 

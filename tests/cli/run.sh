@@ -38,6 +38,44 @@ for batch in 64 7 1000; do
 done | sort -u >"$work/held"
 [ "$(wc -l <"$work/held")" = 1 ] || fail "batches of evaluation change its result: $(cat "$work/held")"
 
+# By hand: x is 1 2 3 4 5 in training, 1 2 3 held out, and w is 1 for good. Batches of 2 have
+# squares 1+4, 9+16 and 25, in all 55 and a mean of 11; held out 14.
+npy() # npy FILE DESCR SHAPE BYTES
+{
+    printf '\223NUMPY\001\000\166\000' >"$1"
+    printf '%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': ($3,), }" >>"$1"
+    printf "$4" >>"$1"
+}
+one='\000\000\200\077' two='\000\000\000\100' three='\000\000\100\100'
+npy "$work/five.npy" '<f4' 8 "$one$two$three\\000\\000\\200\\100\\000\\000\\240\\100$one$two$three"
+npy "$work/zero.npy" '<f4' 8 "$(printf '\\000\\000\\000\\000%.0s' 1 2 3 4 5 6 7 8)"
+npy "$work/held.npy" '<i4' 8 "$(printf '\\00%d\\000\\000\\000' 0 0 0 0 0 1 1 1)"
+cat >"$work/tiny.yaml" <<'END'
+gexec: 1
+dims: {batch: 2}
+precision: f32
+data: {x: five.npy, y: zero.npy, split: held.npy, epochs: 2}
+inputs: {x: {shape: [batch]}, y: {shape: [batch]}}
+params: {w: {shape: [1], init: {constant: 1}}}
+ops:
+  - {op: mul, name: wx, a: x, b: w}
+  - {op: mse, name: loss, x: wx, target: y, reduction: sum}
+  - {op: mse, name: mean, x: wx, target: y}
+  - {op: scale, name: half, x: loss, factor: 0.5}
+backward: loss
+optimizer: {sgd: {lr: 0}}
+outputs: [mean, half]
+END
+for batch in 2 3 5 8; do
+    run 0 run "$work/tiny.yaml" --device cpu --set batch=$batch --json "$work/tiny.json"
+    err '^epoch 1, step [0-9]: mean of the epoch  loss 55 \(sum\)  mean 11  half 27.5 \(sum\)$'
+    err '^epoch 2, step [0-9]*: held out  loss 14 \(sum\)  mean 4.667  half 7 \(sum\)$'
+    out '^  last epoch +loss 55 \(sum\)  mean 11  half 27.5 \(sum\)  \(5 rows\)$'
+    out '^  held out +loss 14 \(sum\)  mean 4.66667  half 7 \(sum\)  \(3 rows\)$'
+    [ "$(grep -c '"loss": 55' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum"
+    [ "$(grep -c '"loss": 14' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum held out"
+done
+
 run 0 run "$digits" --device cpu --steps 1 -q --json -
 json "$work/out"
 
@@ -76,12 +114,39 @@ out '^  none f32 \[\]  nan$'
 
 # What cannot be written is found before the first step: status 2, and nothing is done.
 for arguments in "--json $work/nowhere/f" "--loss-out $work/nowhere/f" \
-    "--out w1=$work/nowhere/f" "--out $work/nowhere/f"; do
+    "--out w1=$work/nowhere/f" "--out $work/nowhere/f" "--plan $work/nowhere/f"; do
     run 2 run "$digits" --device cpu $arguments
     out_is_empty
     err "^gexec run: $arguments: the folder $work/nowhere/?: No such file or directory\$"
     [ "$(wc -l <"$work/err")" = 2 ] || fail "$last: steps were done"
 done
+# A name that a file may have and its first, unfinished form may not; a folder that takes none.
+long=$work/$(printf 'x%.0s' $(seq 250))
+for path in "$long" "${long}xxxxxxx" /proc/x; do
+    for arguments in "--json $path" "--loss-out $path" "--out w1=$path" "--plan $path" "--out $path"; do
+        [ "$arguments" = "--out $long" ] && continue # a folder has its name at once
+        run 2 run "$digits" --device cpu $arguments
+        out_is_empty
+        err "^gexec run: $arguments: $path cannot be written: [A-Z]"
+        [ "$(wc -l <"$work/err")" = 2 ] || fail "$last: steps were done"
+    done
+done
+run 2 run "$digits" --device cpu --out /proc
+err '^gexec run: --out /proc: /proc cannot be written: '
+# Looking leaves nothing behind, and what stands there already stays when the run fails.
+mkdir "$work/probed"
+run 2 run "$work/nowhere.yaml" --device cpu --json "$work/probed/a" --out "$work/probed" --loss-out "$work/probed/l"
+nothing_left "$work/probed"
+run 2 run "$work/nowhere.yaml" --device cpu --out "$work/probed/folder"
+nothing_left "$work/probed"
+echo kept >"$work/probed/a"
+echo kept >"$work/probed/a.part"
+run 2 run "$work/nowhere.yaml" --device cpu --json "$work/probed/a"
+run 0 run "$digits" --device cpu -q --steps 1 --json "$work/probed/b"
+[ "$(cat "$work/probed/a" "$work/probed/a.part" | tr -d '\n')" = keptkept ] || fail "$last: a file is lost"
+echo kept >"$work/probed/b.part"
+run 0 run "$digits" --device cpu -q --steps 1 --json "$work/probed/b"
+[ "$(cat "$work/probed/b.part")" = kept ] || fail "$last: another file is lost"
 run 2 run "$digits" --device cpu --json "$work"
 err ': this is a folder; expected a file$'
 run 2 run "$digits" --device cpu --out "$work/first/w1.npy"

@@ -29,7 +29,7 @@ err '--eager is no flag of this command'
 run 2 compare "$digits" --svg x.svg
 err '--svg is no flag of this command'
 run 2 sweep "$digits" --set batch=1,8 --csv - --svg -
-err 'of --json -, --csv - and --svg - one may stand'
+err 'standard output takes one result, not several'
 run 2 sweep "$digits" --set batch=1,8 --svg "$work/none/sweep.svg"
 err '--svg .*the folder .* No such file'
 run 2 sweep "$digits" --set batch=1,8 --svg "$work/x" --csv "$work/x"

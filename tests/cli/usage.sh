@@ -12,8 +12,17 @@ out '^usage: gexec COMMAND'
 run 0 --version
 out '^gexec [0-9]+\.[0-9]+\.[0-9]+$'
 
+run 2 --version run
+err "unexpected 'run'"
+run 2 --help run check
+err "unexpected 'check'"
+run 2 --help rum
+err 'did you mean run'
 for command in run compare sweep check plan profile nsys ops doctor init; do
+    run 0 --help $command
+    cp "$work/out" "$work/help"
     run 0 $command --help
+    same "$work/out" "$work/help"
     err_is_empty
     out "^usage: gexec $command"
     out '^example:$'
@@ -24,6 +33,32 @@ for command in run compare sweep check plan profile nsys ops doctor init; do
     done
 done
 
+# Each command takes the flags of its help, each on a line of its own, and no others; the
+# manual has no flag that there is not.
+for command in run compare sweep check plan profile nsys ops doctor init; do
+    "$gexec" $command --help | sed -n 's/^  \(-[a-z], \)\{0,1\}\(--[a-z-]*\).*/\2/p' >"$work/$command.flags"
+    [ -z "$(sort "$work/$command.flags" | uniq -d)" ] || fail "the help of $command has a flag twice"
+    [ "$("$gexec" $command --help | grep -c '^  -')" = "$(wc -l <"$work/$command.flags")" ] ||
+        fail "the help of $command has lines that name no flag"
+done
+sort -u "$work"/*.flags >"$work/all"
+for command in run compare sweep check plan profile nsys ops doctor init; do
+    for flag in $(cat "$work/all"); do
+        wanted=$(grep -qxe "$flag" "$work/$command.flags" && echo 0 || echo 1)
+        # So many operands are wrong for each command, so that none does anything.
+        found=$("$gexec" $command a b c d $flag 2>&1 | grep -c -- "$flag is no flag of this command")
+        [ $wanted = $found ] || fail "gexec $command $flag: its help says otherwise"
+    done
+done
+grep -o '\\-\\-[a-z][a-z\\-]*' "$root/tools/gexec.1" | tr -d '\\' | sort -u |
+    grep -vxFf "$work/all" | grep -vx -e --version -e --cuda-graph-trace -e --type >"$work/unknown"
+[ ! -s "$work/unknown" ] || fail "gexec.1 has flags that there are not: $(cat "$work/unknown")"
+
+# tools/nsys-compare passes flags of run on, and has to know those without a value.
+for flag in $("$gexec" run --help | sed -n 's/^  \(-[a-z], \)\{0,1\}\(--[a-z-]*\)   *[a-z].*/\2/p'); do
+    grep -qE -- "[ (|]$flag( \||\))" "$root/tools/nsys-compare" || fail "nsys-compare takes $flag for a flag with a value"
+done
+
 run 2 rum
 out_is_empty
 err "unknown command 'rum'; did you mean run\?"
@@ -31,6 +66,10 @@ run 2 frobnicate
 err "unknown command 'frobnicate'$"
 run 2 run
 err 'gexec run: expected MODEL'
+for words in 'run ' 'plan ' 'nsys ' 'ops ' 'init '; do
+    run 2 $words ''
+    err 'expected .*, found an empty word$'
+done
 run 2 run "$digits" other
 err "unexpected 'other'"
 run 2 run "$digits" --step 3
@@ -74,6 +113,14 @@ run 2 run "$digits" --device cpu --graph
 err '--device cpu and --graph exclude each other'
 run 2 run "$digits" --steps 1 --epochs 1
 err '--steps and --epochs exclude each other'
+run 2 plan "$digits" --dot --stage graph
+err '--dot or --yaml and --stage exclude each other'
+run 2 ops --markdown --json -
+err '--markdown and --json - exclude each other'
+for flag in --nsys-window '--evaluate never'; do
+    run 2 run "$digits" --device cpu --blocks $flag
+    err '--blocks and --nsys-window or --evaluate exclude each other'
+done
 for wrong in 0 -1 4097 many ''; do
     run 2 run "$digits" --steps-per-launch="$wrong"
     err "--steps-per-launch $wrong: expected auto or a whole number from 1 to 4096"
