@@ -59,6 +59,9 @@ void fake_set_edge_ms(double ms, size_t node, double node_ms);
  * some seed. Only outside of captures, and begun while nothing is under way. */
 void fake_order_begin(uint64_t seed);
 void fake_order_end(void);
+/* Runs what the stream (a cudaStream_t) has and nothing of other streams; false where it
+ * waits for one of those. */
+bool fake_order_runs_alone(const void *stream);
 
 bool fake_is_real(void);
 void fake_use_real(void);

@@ -130,6 +130,18 @@ void fake_order_end(void)
     order.n = 0;
 }
 
+bool fake_order_runs_alone(const void *stream)
+{
+    work *what;
+
+    while ((what = runnable(stream)))
+        execute(what);
+    for (long i = 0; i < order.n; i++)
+        if (order.list[i].stream == stream && !order.list[i].done)
+            return false;
+    return true;
+}
+
 void fake_order_copy(fake_stream *stream, void *to, const void *from, size_t bytes)
 {
     if (order.on)

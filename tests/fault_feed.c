@@ -174,6 +174,29 @@ static void no_copy_overtakes_a_step(void **state)
     assert_int_equal(fake_live(), 0);
 }
 
+/* With the steps before done, whatever the step under way does. */
+static void the_next_batch_is_copied_beside_a_step(void **state)
+{
+    path_program program = open_program(1);
+    const uint64_t seed = test_seed();
+    gx_error err;
+
+    (void)state;
+    path_make_exec(&program);
+    assert_ok(gx_exec_capture(program.exec, &err), &err);
+    fake_order_begin(seed);
+    for (int i = 0; i < N_SEEDS; i++) {
+        const gx_mode mode = i % 2 ? GX_MODE_EAGER : GX_MODE_GRAPH;
+
+        assert_ok(gx_exec_sync(program.exec, &err), &err);
+        assert_ok(gx_exec_run(program.exec, mode, 1, &err), &err);
+        assert_true(fake_order_runs_alone(program.exec->feed->stream));
+    }
+    fake_order_end();
+    path_close(&program);
+    assert_int_equal(fake_live(), 0);
+}
+
 /* --- what a program is made of --- */
 
 static void each_slot_has_a_graph(void **state)
@@ -307,6 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_that_is_fed_takes_every_failure),
         cmocka_unit_test(no_copy_overtakes_a_step),
+        cmocka_unit_test(the_next_batch_is_copied_beside_a_step),
         cmocka_unit_test(each_slot_has_a_graph),
         cmocka_unit_test(a_step_takes_one_copy),
         cmocka_unit_test(a_batch_made_ahead_is_dropped_after_a_restore),

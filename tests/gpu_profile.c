@@ -220,6 +220,76 @@ static void an_empty_window_harms_none(void **state)
     gpu_close(&program);
 }
 
+/* --- data that stream --- */
+
+enum { ROWS = 2048, WIDTH = 1024 };
+
+/* A step that takes longer than gathering a batch of 1 MiB. */
+static const char *const streamed =
+    "gexec: 1\nname: streamed\nprecision: f32\ndims: {batch: 256}\n"
+    "data: {x: x.npy, stream: true}\ninputs: {x: {shape: [batch, 1024]}}\n"
+    "params: {w: {shape: [1024, 16384], init: zeros}}\n"
+    "ops:\n  - {op: gemm, name: y, a: x, b: w}\n  - {op: mean, name: loss, x: y}\n"
+    "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n";
+
+static void write_rows(void)
+{
+    char *const path = test_path("x.npy");
+    float *x = calloc((size_t)ROWS * WIDTH, sizeof *x);
+    const gx_tensor rows = {
+        .dtype = GX_F32, .rank = 2, .dim = { ROWS, WIDTH }, .data = x
+    };
+    gx_error err;
+
+    assert_non_null(x);
+    assert_ok(gx_npy_write(path, &rows, &err), &err);
+    free(x);
+    free(path);
+}
+
+static bool runs_beside_a_kernel(const gx_trace_activity *copy)
+{
+    size_t n;
+    const gx_trace_activity *at = gx_trace_activities(trace, &n);
+    bool beside = false;
+
+    for (size_t i = 0; i < n; i++)
+        beside |= at[i].kind == GX_TRACE_KERNEL && at[i].start < copy->end &&
+                  at[i].end > copy->start;
+    return beside;
+}
+
+static void copies_run_beside_steps(void **state)
+{
+    const gpu_options options = { .folder = test_folder() };
+    int n_copies = 0, n_beside = 0;
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    open_profiler();
+    write_rows();
+    gpu_open_text(&program, streamed, &options);
+    assert_ok(gx_profiler_attach(profiler, program.exec, &err), &err);
+    gpu_run(&program, GX_MODE_GRAPH, 3);
+    record(GX_MODE_GRAPH, REPLAYS);
+    assert_ok(gx_profiler_trace(profiler, &trace, &losses, &err), &err);
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    const gx_trace_activity *at = gx_trace_activities(trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (at[i].kind != GX_TRACE_COPY || at[i].bytes != 256 * 4 * WIDTH)
+            continue;
+        n_copies++;
+        n_beside += runs_beside_a_kernel(&at[i]);
+    }
+    print_message("%d of %d copies beside a kernel\n", n_beside, n_copies);
+    assert_int_equal(n_copies, REPLAYS);
+    assert_true(n_beside > REPLAYS / 2);
+    gx_trace_free(trace);
+    gx_profiler_free(profiler);
+    gpu_close(&program);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +298,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programmatic_launches),
         cmocka_unit_test(a_child_graph),
         cmocka_unit_test(an_empty_window_harms_none),
+        cmocka_unit_test(copies_run_beside_steps),
     };
 
     return test_each_alone(argc, argv, tests, ARRAY_SIZE(tests));
