@@ -6,10 +6,6 @@
 namespace
 {
 
-/* Elements of a tile that one thread finishes. */
-template <typename TILE>
-constexpr int PER_THREAD = (TILE::BM * TILE::BN + TILE::THREADS - 1) / TILE::THREADS;
-
 /* --- column sums --- */
 
 /* The blocks of a cluster are the row tiles of the same columns. dbias of this column
@@ -63,15 +59,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
              { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
              sums, [] {});
-#pragma unroll
-    for (int i = 0; i < PER_THREAD<TILE>; i++) {
-        const int e = (int)threadIdx.x + i * TILE::THREADS;
-        const int r = e / TILE::BN, c = e % TILE::BN;
-
-        if (r < TILE::BM && row + r < m && column + c < n)
-            gx_store(static_cast<T *>(g.out) + (int64_t)(row + r) * n + column + c,
-                     TILE::total(sums, r, c));
-    }
+    store_tile<T, TILE>(g, sums, row, column);
 }
 
 /* What the tail needs beside the product, bias or saved values, is loaded while the
@@ -147,32 +135,27 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
 
 /* --- choosing the instantiation --- */
 
-struct instance {
-    const void *kernel;
-    int threads;
-};
-
 /* What follows the product grows the code with each element that a thread finishes. */
 constexpr int MOST_WITH_TAIL = 4;
 
 template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK>
-instance make_instance()
+const void *make_instance()
 {
     using TILE = direct_tile<T, A_TURNED, B_TURNED, RAGGED, MI, NI, WK>;
 
     /* One column of a 16-bit type is less than a word. */
     if constexpr (NI == 1 && (A_TURNED || (!B_TURNED && sizeof(T) < 4)))
-        return { nullptr, 0 };
+        return nullptr;
     else if constexpr (A_TURNED)
-        return { (const void *)direct_plain_kernel<T, TILE>, TILE::THREADS };
+        return (const void *)direct_plain_kernel<T, TILE>;
     else if constexpr (PER_THREAD<TILE> <= MOST_WITH_TAIL && (!RAGGED || WK == 8))
-        return { (const void *)direct_kernel<T, TILE>, TILE::THREADS };
+        return (const void *)direct_kernel<T, TILE>;
     else
-        return { nullptr, 0 };
+        return nullptr;
 }
 
 template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED>
-instance find_shape(int shape)
+const void *find_shape(int shape)
 {
     switch (shape) {
 #define DIRECT_CASE(i, mi, ni, wk) \
@@ -181,15 +164,16 @@ instance find_shape(int shape)
         GX_DIRECT_LIST(DIRECT_CASE)
 #undef DIRECT_CASE
     default:
-        return { nullptr, 0 };
+        return nullptr;
     }
 }
 
-template <typename T> instance find_turned(const gx_tile *tile)
+template <typename T> const void *find_turned(const gx_tile *tile)
 {
     const bool is_ragged = tile->k % 4 != 0;
 
-    /* Turned rows of a are for weight gradients, which nothing follows. */
+    /* Turned rows of a are for weight gradients, which nothing follows; what stands
+     * beside them is in direct_sums.cu. */
     if (tile->trans_a)
         return find_shape<T, true, false, false>(tile->shape);
     if (tile->trans_b)
@@ -199,18 +183,38 @@ template <typename T> instance find_turned(const gx_tile *tile)
                      : find_shape<T, false, false, false>(tile->shape);
 }
 
-static instance find(const gx_tile *tile)
+static const void *find(const gx_tile *tile)
 {
+    if (gx_tail_sums(tile->tail))
+        return gx_direct_sums_kernel(tile);
     return tile->math == GX_TILE_BF16  ? find_turned<__nv_bfloat16>(tile)
            : tile->math == GX_TILE_F16 ? find_turned<__half>(tile)
                                        : find_turned<float>(tile);
+}
+
+static unsigned threads_of(int shape)
+{
+    static const unsigned threads[] = {
+#define DIRECT_THREADS(i, mi, ni, wk) 32 * wk,
+        GX_DIRECT_LIST(DIRECT_THREADS)
+#undef DIRECT_THREADS
+    };
+
+    return threads[shape];
+}
+
+static const char *name_of(const gx_tile *tile)
+{
+    if (gx_tail_sums(tile->tail))
+        return "direct_sums_kernel";
+    return tile->trans_a ? "direct_plain_kernel" : "direct_kernel";
 }
 
 } // namespace
 
 extern "C" bool gx_direct_has(const gx_tile *tile)
 {
-    return find(tile).kernel != nullptr;
+    return find(tile) != nullptr;
 }
 
 extern "C" int gx_direct_rows(int shape)
@@ -249,23 +253,20 @@ extern "C" size_t gx_direct_shared_bytes(int shape)
 
 extern "C" gx_status gx_direct_load(const gx_tile *tile, gx_error *err)
 {
-    return gx_load_kernel(find(tile).kernel, gx_direct_shared_bytes(tile->shape),
-                          "direct_kernel", err);
+    return gx_load_kernel(find(tile), gx_direct_shared_bytes(tile->shape), name_of(tile),
+                          err);
 }
 
 extern "C" gx_status gx_direct_launch(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
                                       gx_error *err)
 {
-    const instance chosen = find(tile);
     void *args[] = { (void *)tile, &steady_b };
     const dim3 grid((unsigned)gx_divide_up(tile->n, gx_direct_columns(tile->shape)),
                     (unsigned)gx_divide_up(tile->m, gx_direct_rows(tile->shape)));
-
-    const char *name = tile->trans_a ? "direct_plain_kernel" : "direct_kernel";
     const bool is_cluster =
         tile->tail == GX_TAIL_BACKWARD && tile->dbias != nullptr && grid.y > 1;
 
-    return gx_launch_cluster(ctx, name, chosen.kernel, grid,
-                             dim3((unsigned)chosen.threads), is_cluster ? grid.y : 1,
+    return gx_launch_cluster(ctx, name_of(tile), find(tile), grid,
+                             dim3(threads_of(tile->shape)), is_cluster ? grid.y : 1,
                              gx_direct_shared_bytes(tile->shape), args, err);
 }

@@ -13,6 +13,7 @@
 
 #include <type_traits>
 
+#include "gemm_tile.h"
 #include "kernel.cuh"
 
 namespace
@@ -160,6 +161,17 @@ __device__ __forceinline__ void multiply_chunk(float (&sum)[4],
 }
 #undef GX_DIRECT_MMA16
 
+/* What a kernel does with the operands themselves: nothing. `take` sees them in registers
+ * before each multiplication, and `leave` is called before the block's threads meet. */
+struct direct_no_tally {
+    template <typename TILE> __device__ __forceinline__ void take(const TILE &)
+    {
+    }
+    __device__ __forceinline__ void leave()
+    {
+    }
+};
+
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
  * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is
  * contiguous somewhere and no multiple of 4. */
@@ -229,10 +241,10 @@ struct direct_tile {
      * Waits for the kernels before (gx_begin_kernel) on the way: with `b_is_steady` b is
      * loaded ahead of that, which is right where none of them wrote it. What else the
      * caller must load `meanwhile` loads while a and b are on their way. */
-    template <typename MEANWHILE>
+    template <typename MEANWHILE, typename TALLY = direct_no_tally>
     __device__ __forceinline__ void
     run(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
-        bool b_is_steady, float *sums, MEANWHILE &&meanwhile)
+        bool b_is_steady, float *sums, MEANWHILE &&meanwhile, TALLY &&tally = TALLY())
     {
         const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const int n_chunks = (pa.n_k + 15) / 16;
@@ -253,10 +265,12 @@ struct direct_tile {
         if (!b_is_steady)
             load_b(pb, column, warp);
         meanwhile();
+        tally.take(*this);
         multiply();
         for (int chunk = warp + TURN * WK; chunk < n_chunks; chunk += TURN * WK) {
             load_a(pa, row, chunk);
             load_b(pb, column, chunk);
+            tally.take(*this);
             multiply();
         }
 
@@ -272,6 +286,7 @@ struct direct_tile {
                          COLUMNS * (2 * t + e % 2) + y] = sum[x][y][e];
             }
         }
+        tally.leave();
         __syncthreads();
     }
 
@@ -286,6 +301,28 @@ struct direct_tile {
         return x;
     }
 };
+
+/* Elements of a tile that one thread finishes. */
+template <typename TILE>
+constexpr int PER_THREAD = (TILE::BM * TILE::BN + TILE::THREADS - 1) / TILE::THREADS;
+
+/* The product alone, once TILE::run has left `sums`. */
+template <typename T, typename TILE>
+__device__ __forceinline__ void store_tile(const gx_tile &g, const float *sums, int row,
+                                           int column)
+{
+    const int m = (int)g.m, n = (int)g.n;
+
+#pragma unroll
+    for (int i = 0; i < PER_THREAD<TILE>; i++) {
+        const int e = (int)threadIdx.x + i * TILE::THREADS;
+        const int r = e / TILE::BN, c = e % TILE::BN;
+
+        if (r < TILE::BM && row + r < m && column + c < n)
+            gx_store(static_cast<T *>(g.out) + (int64_t)(row + r) * n + column + c,
+                     TILE::total(sums, r, c));
+    }
+}
 
 } // namespace
 
