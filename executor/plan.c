@@ -241,6 +241,44 @@ static double bytes_inside(const gx_plan *plan, const gx_unit *unit, int32_t val
     return bytes;
 }
 
+/* An earlier node of the unit than node i has read the value, or made and stored it. */
+static bool is_at_hand(const gx_plan *plan, const gx_unit *unit, int32_t i, int32_t value)
+{
+    bool found = false;
+
+    for (int32_t before = 0; before < i; before++) {
+        const gx_node *node = &plan->graph->nodes[unit->first_node + before];
+
+        for (int arg = 0; arg < gx_n_args(node->op); arg++) {
+            if (node->arg[arg] != value)
+                continue;
+            if (unit->elided && unit->elided[before * GX_MAX_ARGS + arg])
+                return false;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* What node i of the unit need not read, since a kernel of several ops has it already.
+ * What is elided is left to bytes_inside. */
+static double bytes_at_hand(const gx_plan *plan, const gx_unit *unit, int32_t i)
+{
+    const gx_node *node = &plan->graph->nodes[unit->first_node + i];
+    double bytes = 0;
+
+    if (!unit->alternative || unit->alternative->repeat || node->op->bytes)
+        return 0;
+    for (int arg = 0; arg < gx_n_args(node->op); arg++) {
+        const int32_t value = node->arg[arg];
+
+        if (value >= 0 && gx_arg_kind(node->op, arg) == GX_FIELD_IN &&
+            is_at_hand(plan, unit, i, value))
+            bytes += value_bytes(&plan->graph->values[value]);
+    }
+    return bytes;
+}
+
 static void add_work(const gx_plan *plan, const gx_unit *unit, gx_unit_info *info)
 {
     for (int32_t i = 0; i < unit->n_nodes; i++) {
@@ -248,7 +286,7 @@ static void add_work(const gx_plan *plan, const gx_unit *unit, gx_unit_info *inf
         const gx_node_info node = gx_graph_node(plan->graph, (size_t)at);
 
         info->flops += node.flops;
-        info->bytes += node.bytes;
+        info->bytes += node.bytes - bytes_at_hand(plan, unit, i);
         for (int arg = 0; unit->elided && arg < GX_MAX_ARGS; arg++)
             if (unit->elided[i * GX_MAX_ARGS + arg])
                 info->bytes -= bytes_inside(plan, unit, plan->graph->nodes[at].arg[arg]);

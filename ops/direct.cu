@@ -6,10 +6,6 @@
 namespace
 {
 
-/* Elements of a tile that one thread finishes. */
-template <typename TILE>
-constexpr int PER_THREAD = (TILE::BM * TILE::BN + TILE::THREADS - 1) / TILE::THREADS;
-
 /* --- column sums --- */
 
 /* The blocks of a cluster are the row tiles of the same columns. dbias of this column
@@ -49,6 +45,84 @@ __device__ __forceinline__ void add_columns(float sum, float *column_sums, int c
         gx_store(dbias + column + c, sum);
 }
 
+/* --- activations --- */
+
+/* The same number, of which the compiler does not know that. */
+__device__ __forceinline__ int hidden(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
+/* Comparisons for those that most models have: a switch over all is a jump by a table,
+ * which has to come from memory first. */
+static_assert(GX_ACT_NONE < GX_ACT_RELU && GX_ACT_RELU < GX_ACT_GELU_TANH &&
+                  GX_ACT_GELU_TANH == 2,
+              "the others come behind them");
+
+__device__ __forceinline__ float forward_of(int act, float x)
+{
+    if (hidden(act) == GX_ACT_RELU)
+        return gx_apply_act(GX_ACT_RELU, x);
+    if (hidden(act) == GX_ACT_GELU_TANH)
+        return gx_apply_act(GX_ACT_GELU_TANH, x);
+    if (hidden(act) == GX_ACT_NONE)
+        return x;
+    __builtin_assume(act > GX_ACT_GELU_TANH);
+    return gx_apply_act(act, x);
+}
+
+__device__ __forceinline__ float backward_of(int act, float dy, float saved)
+{
+    if (hidden(act) == GX_ACT_RELU)
+        return gx_act_backward(GX_ACT_RELU, dy, saved);
+    if (hidden(act) == GX_ACT_GELU_TANH)
+        return gx_act_backward(GX_ACT_GELU_TANH, dy, saved);
+    if (hidden(act) == GX_ACT_NONE)
+        return dy;
+    __builtin_assume(act > GX_ACT_GELU_TANH);
+    return gx_act_backward(act, dy, saved);
+}
+
+/* --- what the tail needs beside the product --- */
+
+/* Bias or saved values of the elements that a thread finishes. Their addresses are found
+ * ahead of the wait, and they are loaded while the operands are on their way. */
+template <typename T, typename TILE> struct direct_beside {
+    const T *from[PER_THREAD<TILE>]; /* NULL: there is none */
+    T other[PER_THREAD<TILE>];
+
+    __device__ __forceinline__ direct_beside(const gx_tile &g, int row, int column)
+    {
+        const bool is_forward = g.tail == GX_TAIL_FORWARD;
+        const T *all = static_cast<const T *>(is_forward ? g.bias : g.saved);
+        const int m = (int)g.m, n = (int)g.n;
+
+#pragma unroll
+        for (int i = 0; i < PER_THREAD<TILE>; i++) {
+            const int e = (int)threadIdx.x + i * TILE::THREADS;
+            const int r = row + e / TILE::BN, c = column + e % TILE::BN;
+            const bool is_there =
+                all != nullptr && e < TILE::BM * TILE::BN && r < m && c < n;
+
+            from[i] = direct_settled(
+                is_there ? all + (is_forward ? c : (int64_t)r * n + c) : nullptr);
+        }
+    }
+
+    __device__ __forceinline__ void load()
+    {
+#pragma unroll
+        for (int i = 0; i < PER_THREAD<TILE>; i++)
+            other[i] = from[i] != nullptr ? *from[i] : T(0.0f);
+    }
+
+    __device__ __forceinline__ float operator[](int i) const
+    {
+        return gx_to_float(other[i]);
+    }
+};
+
 /* --- the kernels --- */
 
 template <typename T, typename TILE>
@@ -63,19 +137,9 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
              { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
              sums, [] {});
-#pragma unroll
-    for (int i = 0; i < PER_THREAD<TILE>; i++) {
-        const int e = (int)threadIdx.x + i * TILE::THREADS;
-        const int r = e / TILE::BN, c = e % TILE::BN;
-
-        if (r < TILE::BM && row + r < m && column + c < n)
-            gx_store(static_cast<T *>(g.out) + (int64_t)(row + r) * n + column + c,
-                     TILE::total(sums, r, c));
-    }
+    store_tile<T, TILE>(g, sums, row, column);
 }
 
-/* What the tail needs beside the product, bias or saved values, is loaded while the
- * operands are on their way. */
 template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
     direct_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
@@ -84,45 +148,13 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
     constexpr int BM = TILE::BM, BN = TILE::BN, THREADS = TILE::THREADS;
     const int row = (int)blockIdx.y * BM, column = (int)blockIdx.x * BN;
     const int m = (int)g.m, n = (int)g.n;
-    const bool is_forward = g.tail == GX_TAIL_FORWARD;
-    const bool has_sums = g.tail == GX_TAIL_BACKWARD && g.dbias != nullptr;
     T *out = static_cast<T *>(g.out);
-    const T *beside = static_cast<const T *>(is_forward ? g.bias : g.saved);
-    float other[PER_THREAD<TILE>], result[PER_THREAD<TILE>];
+    direct_beside<T, TILE> beside(g, row, column);
     TILE tile;
 
-    if (has_sums && gridDim.y > 1)
-        gx_arrive_at_cluster(false);
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
              { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
-             sums, [&] {
-#pragma unroll
-                 for (int i = 0; i < PER_THREAD<TILE>; i++) {
-                     const int e = (int)threadIdx.x + i * THREADS;
-                     const int r = row + e / BN, c = column + e % BN;
-
-                     other[i] = 0.0f;
-                     if (beside != nullptr && e < BM * BN && r < m && c < n)
-                         other[i] =
-                             gx_to_float(beside[is_forward ? c : (int64_t)r * n + c]);
-                 }
-             });
-    /* Sums are added before anything is stored: a cluster's barrier waits for stores. */
-    if (has_sums) {
-        float column_sum = 0.0f;
-
-#pragma unroll
-        for (int i = 0; i < PER_THREAD<TILE>; i++) {
-            const int e = (int)threadIdx.x + i * THREADS, r = e / BN;
-
-            result[i] = r < BM ? TILE::total(sums, r, e % BN) : 0.0f;
-            if (g.act != GX_ACT_NONE)
-                result[i] = gx_act_backward(g.act, result[i], other[i]);
-            if (r < BM && row + r < m)
-                column_sum += result[i];
-        }
-        add_columns<T, TILE>(column_sum, sums, column, n, static_cast<T *>(g.dbias));
-    }
+             sums, [&] { beside.load(); });
 #pragma unroll
     for (int i = 0; i < PER_THREAD<TILE>; i++) {
         const int e = (int)threadIdx.x + i * THREADS, r = e / BN, c = e % BN;
@@ -130,87 +162,151 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
 
         if (r >= BM || row + r >= m || column + c >= n)
             continue;
-        float x = has_sums ? result[i] : TILE::total(sums, r, c);
+        float x = TILE::total(sums, r, c);
 
-        if (is_forward) {
-            x += other[i];
+        if (g.tail == GX_TAIL_FORWARD) {
+            x += beside[i];
             if (g.pre != nullptr)
                 gx_store(static_cast<T *>(g.pre) + at, x);
-            x = gx_apply_act(g.act, x);
-        } else if (!has_sums && g.tail == GX_TAIL_BACKWARD && g.act != GX_ACT_NONE) {
-            x = gx_act_backward(g.act, x, other[i]);
+            x = forward_of(g.act, x);
+        } else if (g.tail == GX_TAIL_BACKWARD) {
+            x = backward_of(g.act, x, beside[i]);
         }
         if (out != nullptr)
             gx_store(out + at, x);
     }
 }
 
+/* The way back with column sums: a kernel of its own, so that the other has none of its
+ * code to jump over. */
+template <typename T, typename TILE>
+__global__ void __launch_bounds__(TILE::THREADS, 1)
+    direct_columns_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
+{
+    extern __shared__ __align__(16) float sums[];
+    constexpr int BM = TILE::BM, BN = TILE::BN, THREADS = TILE::THREADS;
+    const int row = (int)blockIdx.y * BM, column = (int)blockIdx.x * BN;
+    const int m = (int)g.m, n = (int)g.n;
+    T *out = static_cast<T *>(g.out);
+    float result[PER_THREAD<TILE>], column_sum = 0.0f;
+    direct_beside<T, TILE> beside(g, row, column);
+    TILE tile;
+
+    if (gridDim.y > 1)
+        gx_arrive_at_cluster(false);
+    tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
+             { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
+             sums, [&] { beside.load(); });
+#pragma unroll
+    for (int i = 0; i < PER_THREAD<TILE>; i++) {
+        const int e = (int)threadIdx.x + i * THREADS, r = e / BN;
+
+        result[i] = r < BM ? TILE::total(sums, r, e % BN) : 0.0f;
+        result[i] = backward_of(g.act, result[i], beside[i]);
+        if (r < BM && row + r < m)
+            column_sum += result[i];
+    }
+    /* Before anything is stored: a cluster's barrier waits for stores. */
+    add_columns<T, TILE>(column_sum, sums, column, n, static_cast<T *>(g.dbias));
+#pragma unroll
+    for (int i = 0; i < PER_THREAD<TILE>; i++) {
+        const int e = (int)threadIdx.x + i * THREADS, r = e / BN, c = e % BN;
+
+        if (r < BM && row + r < m && column + c < n && out != nullptr)
+            gx_store(out + (int64_t)(row + r) * n + column + c, result[i]);
+    }
+}
+
 /* --- choosing the instantiation --- */
 
-struct instance {
-    const void *kernel;
-    int threads;
-};
+bool has_column_sums(const gx_tile *tile)
+{
+    return tile->tail == GX_TAIL_BACKWARD && tile->dbias != nullptr;
+}
 
 /* What follows the product grows the code with each element that a thread finishes. */
 constexpr int MOST_WITH_TAIL = 4;
 
 template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK>
-instance make_instance()
+const void *make_instance(bool has_sums)
 {
     using TILE = direct_tile<T, A_TURNED, B_TURNED, RAGGED, MI, NI, WK>;
 
     /* One column of a 16-bit type is less than a word. */
     if constexpr (NI == 1 && (A_TURNED || (!B_TURNED && sizeof(T) < 4)))
-        return { nullptr, 0 };
+        return nullptr;
     else if constexpr (A_TURNED)
-        return { (const void *)direct_plain_kernel<T, TILE>, TILE::THREADS };
+        return (const void *)direct_plain_kernel<T, TILE>;
     else if constexpr (PER_THREAD<TILE> <= MOST_WITH_TAIL && (!RAGGED || WK == 8))
-        return { (const void *)direct_kernel<T, TILE>, TILE::THREADS };
+        return has_sums ? (const void *)direct_columns_kernel<T, TILE>
+                        : (const void *)direct_kernel<T, TILE>;
     else
-        return { nullptr, 0 };
+        return nullptr;
 }
 
 template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED>
-instance find_shape(int shape)
+const void *find_shape(int shape, bool has_sums)
 {
     switch (shape) {
 #define DIRECT_CASE(i, mi, ni, wk) \
     case i:                        \
-        return make_instance<T, A_TURNED, B_TURNED, RAGGED, mi, ni, wk>();
+        return make_instance<T, A_TURNED, B_TURNED, RAGGED, mi, ni, wk>(has_sums);
         GX_DIRECT_LIST(DIRECT_CASE)
 #undef DIRECT_CASE
     default:
-        return { nullptr, 0 };
+        return nullptr;
     }
 }
 
-template <typename T> instance find_turned(const gx_tile *tile)
+template <typename T> const void *find_turned(const gx_tile *tile)
 {
-    const bool is_ragged = tile->k % 4 != 0;
+    const bool is_ragged = tile->k % 4 != 0, has_sums = has_column_sums(tile);
 
-    /* Turned rows of a are for weight gradients, which nothing follows. */
+    /* Turned rows of a are for weight gradients, which nothing follows; what stands
+     * beside them is in direct_sums.cu. */
     if (tile->trans_a)
-        return find_shape<T, true, false, false>(tile->shape);
+        return find_shape<T, true, false, false>(tile->shape, false);
     if (tile->trans_b)
-        return is_ragged ? find_shape<T, false, true, true>(tile->shape)
-                         : find_shape<T, false, true, false>(tile->shape);
-    return is_ragged ? find_shape<T, false, false, true>(tile->shape)
-                     : find_shape<T, false, false, false>(tile->shape);
+        return is_ragged ? find_shape<T, false, true, true>(tile->shape, has_sums)
+                         : find_shape<T, false, true, false>(tile->shape, has_sums);
+    return is_ragged ? find_shape<T, false, false, true>(tile->shape, has_sums)
+                     : find_shape<T, false, false, false>(tile->shape, has_sums);
 }
 
-static instance find(const gx_tile *tile)
+static const void *find(const gx_tile *tile)
 {
+    if (gx_tail_sums(tile->tail))
+        return gx_direct_sums_kernel(tile);
     return tile->math == GX_TILE_BF16  ? find_turned<__nv_bfloat16>(tile)
            : tile->math == GX_TILE_F16 ? find_turned<__half>(tile)
                                        : find_turned<float>(tile);
+}
+
+static unsigned threads_of(int shape)
+{
+    static const unsigned threads[] = {
+#define DIRECT_THREADS(i, mi, ni, wk) 32 * wk,
+        GX_DIRECT_LIST(DIRECT_THREADS)
+#undef DIRECT_THREADS
+    };
+
+    return threads[shape];
+}
+
+static const char *name_of(const gx_tile *tile)
+{
+    if (gx_tail_sums(tile->tail))
+        return "direct_sums_kernel";
+    if (tile->trans_a)
+        return "direct_plain_kernel";
+    return has_column_sums(tile) ? "direct_columns_kernel" : "direct_kernel";
 }
 
 } // namespace
 
 extern "C" bool gx_direct_has(const gx_tile *tile)
 {
-    return find(tile).kernel != nullptr;
+    return find(tile) != nullptr;
 }
 
 extern "C" int gx_direct_rows(int shape)
@@ -249,23 +345,19 @@ extern "C" size_t gx_direct_shared_bytes(int shape)
 
 extern "C" gx_status gx_direct_load(const gx_tile *tile, gx_error *err)
 {
-    return gx_load_kernel(find(tile).kernel, gx_direct_shared_bytes(tile->shape),
-                          "direct_kernel", err);
+    return gx_load_kernel(find(tile), gx_direct_shared_bytes(tile->shape), name_of(tile),
+                          err);
 }
 
 extern "C" gx_status gx_direct_launch(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
                                       gx_error *err)
 {
-    const instance chosen = find(tile);
     void *args[] = { (void *)tile, &steady_b };
     const dim3 grid((unsigned)gx_divide_up(tile->n, gx_direct_columns(tile->shape)),
                     (unsigned)gx_divide_up(tile->m, gx_direct_rows(tile->shape)));
+    const bool is_cluster = has_column_sums(tile) && grid.y > 1;
 
-    const char *name = tile->trans_a ? "direct_plain_kernel" : "direct_kernel";
-    const bool is_cluster =
-        tile->tail == GX_TAIL_BACKWARD && tile->dbias != nullptr && grid.y > 1;
-
-    return gx_launch_cluster(ctx, name, chosen.kernel, grid,
-                             dim3((unsigned)chosen.threads), is_cluster ? grid.y : 1,
+    return gx_launch_cluster(ctx, name_of(tile), find(tile), grid,
+                             dim3(threads_of(tile->shape)), is_cluster ? grid.y : 1,
                              gx_direct_shared_bytes(tile->shape), args, err);
 }

@@ -13,6 +13,7 @@
 
 #include <type_traits>
 
+#include "gemm_tile.h"
 #include "kernel.cuh"
 
 namespace
@@ -68,19 +69,74 @@ __device__ __forceinline__ void load_rest(uint32_t (&to)[GX_DIRECT_WORDS<T>],
     memcpy(to, part, sizeof to);
 }
 
-/* N neighbours of the outer index from `outer` on, and k .. k + 3; zeros past the end.
- * Where k is contiguous and not RAGGED n_k is a multiple of 4, where it is not contiguous
- * n_outer is one of N. */
+/* The address as it is, found here and now: the compiler would put it off to where it is
+ * used, and in a loop find it anew from what it began with. It stays one of global
+ * memory.
+ */
+template <typename T> __device__ __forceinline__ const T *direct_settled(const T *at)
+{
+    size_t global = __cvta_generic_to_global(at);
+
+    asm volatile("" : "+l"(global));
+    return static_cast<const T *>(__cvta_global_to_generic(global));
+}
+
+/* Where what a thread loads of a chunk begins: N lines along k, or 4 across it. Addresses
+ * are found ahead of the wait for the kernels before, which is time that nobody misses;
+ * of many lines not all, since they take registers. */
+template <typename T, int N, bool K_CONTIGUOUS> struct direct_lines {
+    static constexpr int COUNT = K_CONTIGUOUS ? N : 4;
+    static constexpr int KEPT = COUNT < 4 ? COUNT : 4, EACH = COUNT / KEPT;
+    static_assert(KEPT * EACH == COUNT, "each address is that of as many lines");
+    const T *at[KEPT];
+    int64_t ld, k_stride; /* elements from line to line, and from one k to the next */
+
+    __device__ __forceinline__ void start(const direct_operand<T> &p, int outer, int k)
+    {
+        ld = p.ld;
+        k_stride = K_CONTIGUOUS ? 1 : p.ld;
+        at[0] = K_CONTIGUOUS ? p.at + outer * p.ld + k : p.at + k * p.ld + outer;
+#pragma unroll
+        for (int i = 1; i < KEPT; i++)
+            at[i] = at[i - 1] + EACH * p.ld;
+    }
+
+    __device__ __forceinline__ void settle()
+    {
+#pragma unroll
+        for (int i = 0; i < KEPT; i++)
+            at[i] = direct_settled(at[i]);
+    }
+
+    __device__ __forceinline__ void advance(int n_k)
+    {
+#pragma unroll
+        for (int i = 0; i < KEPT; i++)
+            at[i] += n_k * k_stride;
+        settle();
+    }
+
+    __device__ __forceinline__ const T *operator[](int i) const
+    {
+        return at[i / EACH] + i % EACH * ld;
+    }
+};
+
+/* N neighbours of the outer index from `outer` on, and k .. k + 3, which lie `ahead`
+ * along k of where `lines` begin; zeros past the end. Where k is contiguous and not
+ * RAGGED n_k is a multiple of 4, where it is not contiguous n_outer is one of N. */
 template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED>
-__device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>],
-                                           const direct_operand<T> &p, int outer, int k)
+__device__ __forceinline__ void
+load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
+           const direct_lines<T, N, K_CONTIGUOUS> &lines, int ahead, int outer, int k)
 {
     constexpr int WORDS = GX_DIRECT_WORDS<T>;
+    const int64_t further = ahead * lines.k_stride;
 
     if constexpr (K_CONTIGUOUS) {
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            const T *from = p.at + (outer + i) * p.ld + k;
+            const T *from = lines[i] + further;
 
             if (outer + i < p.n_outer && k < p.n_k) {
                 if constexpr (RAGGED)
@@ -99,7 +155,7 @@ __device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>]
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             if (outer < p.n_outer && k + j < p.n_k) {
-                load_words<N * sizeof(T)>(line[j], p.at + (k + j) * p.ld + outer);
+                load_words<N * sizeof(T)>(line[j], lines[j] + further);
             } else {
 #pragma unroll
                 for (int w = 0; w < (int)(N * sizeof(T) / 4); w++)
@@ -120,6 +176,17 @@ __device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>]
             }
         }
     }
+}
+
+/* The same of lines that are used once. */
+template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED>
+__device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>],
+                                           const direct_operand<T> &p, int outer, int k)
+{
+    direct_lines<T, N, K_CONTIGUOUS> lines;
+
+    lines.start(p, outer, k);
+    load_lines<T, N, K_CONTIGUOUS, RAGGED>(to, p, lines, 0, outer, k);
 }
 
 __device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
@@ -160,6 +227,17 @@ __device__ __forceinline__ void multiply_chunk(float (&sum)[4],
 }
 #undef GX_DIRECT_MMA16
 
+/* What a kernel does with the operands themselves: nothing. `take` sees them in registers
+ * before each multiplication, and `leave` is called before the block's threads meet. */
+struct direct_no_tally {
+    template <typename TILE> __device__ __forceinline__ void take(const TILE &)
+    {
+    }
+    __device__ __forceinline__ void leave()
+    {
+    }
+};
+
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
  * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is
  * contiguous somewhere and no multiple of 4. */
@@ -177,25 +255,24 @@ struct direct_tile {
     float sum[MI][NI][4];
     uint32_t a[TURN][ROWS][WORDS], b[TURN][COLUMNS][WORDS];
 
-    __device__ __forceinline__ void load_a(const direct_operand<T> &p, int row, int chunk)
-    {
-        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    direct_lines<T, ROWS, !A_TURNED> lines_a;
+    direct_lines<T, COLUMNS, B_TURNED> lines_b;
+    int outer_a, outer_b, k; /* where the thread's part of a turn begins */
 
+    __device__ __forceinline__ void load_a(const direct_operand<T> &p)
+    {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_chunk<T, ROWS, !A_TURNED, RAGGED>(a[i], p, row + ROWS * g,
-                                                   (chunk + i * WK) * 16 + 4 * t);
+            load_lines<T, ROWS, !A_TURNED, RAGGED>(a[i], p, lines_a, i * WK * 16, outer_a,
+                                                   k + i * WK * 16);
     }
 
-    __device__ __forceinline__ void load_b(const direct_operand<T> &p, int column,
-                                           int chunk)
+    __device__ __forceinline__ void load_b(const direct_operand<T> &p)
     {
-        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_chunk<T, COLUMNS, B_TURNED, RAGGED>(b[i], p, column + COLUMNS * g,
-                                                     (chunk + i * WK) * 16 + 4 * t);
+            load_lines<T, COLUMNS, B_TURNED, RAGGED>(b[i], p, lines_b, i * WK * 16,
+                                                     outer_b, k + i * WK * 16);
     }
 
     __device__ __forceinline__ void multiply()
@@ -229,14 +306,20 @@ struct direct_tile {
      * Waits for the kernels before (gx_begin_kernel) on the way: with `b_is_steady` b is
      * loaded ahead of that, which is right where none of them wrote it. What else the
      * caller must load `meanwhile` loads while a and b are on their way. */
-    template <typename MEANWHILE>
+    template <typename MEANWHILE, typename TALLY = direct_no_tally>
     __device__ __forceinline__ void
     run(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
-        bool b_is_steady, float *sums, MEANWHILE &&meanwhile)
+        bool b_is_steady, float *sums, MEANWHILE &&meanwhile, TALLY &&tally = TALLY())
     {
         const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        const int n_chunks = (pa.n_k + 15) / 16;
 
+        outer_a = row + ROWS * g;
+        outer_b = column + COLUMNS * g;
+        k = 16 * warp + 4 * t;
+        lines_a.start(pa, outer_a, k);
+        lines_b.start(pb, outer_b, k);
+        lines_a.settle();
+        lines_b.settle();
 #pragma unroll
         for (int x = 0; x < MI; x++) {
 #pragma unroll
@@ -247,17 +330,25 @@ struct direct_tile {
             }
         }
         if (b_is_steady)
-            load_b(pb, column, warp);
+            load_b(pb);
         gx_begin_kernel();
-        load_a(pa, row, warp);
+        load_a(pa);
         if (!b_is_steady)
-            load_b(pb, column, warp);
+            load_b(pb);
         meanwhile();
-        multiply();
-        for (int chunk = warp + TURN * WK; chunk < n_chunks; chunk += TURN * WK) {
-            load_a(pa, row, chunk);
-            load_b(pb, column, chunk);
+        /* One copy of the code that multiplies: what is not there need not be fetched. */
+#pragma unroll 1
+        for (int left = pa.n_k - 16 * warp;;) {
+            tally.take(*this);
             multiply();
+            left -= 16 * TURN * WK;
+            if (left <= 0)
+                break;
+            k += 16 * TURN * WK;
+            lines_a.advance(16 * TURN * WK);
+            lines_b.advance(16 * TURN * WK);
+            load_a(pa);
+            load_b(pb);
         }
 
         /* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread
@@ -272,6 +363,7 @@ struct direct_tile {
                          COLUMNS * (2 * t + e % 2) + y] = sum[x][y][e];
             }
         }
+        tally.leave();
         __syncthreads();
     }
 
@@ -286,6 +378,28 @@ struct direct_tile {
         return x;
     }
 };
+
+/* Elements of a tile that one thread finishes. */
+template <typename TILE>
+constexpr int PER_THREAD = (TILE::BM * TILE::BN + TILE::THREADS - 1) / TILE::THREADS;
+
+/* The product alone, once TILE::run has left `sums`. */
+template <typename T, typename TILE>
+__device__ __forceinline__ void store_tile(const gx_tile &g, const float *sums, int row,
+                                           int column)
+{
+    const int m = (int)g.m, n = (int)g.n;
+
+#pragma unroll
+    for (int i = 0; i < PER_THREAD<TILE>; i++) {
+        const int e = (int)threadIdx.x + i * TILE::THREADS;
+        const int r = e / TILE::BN, c = e % TILE::BN;
+
+        if (r < TILE::BM && row + r < m && column + c < n)
+            gx_store(static_cast<T *>(g.out) + (int64_t)(row + r) * n + column + c,
+                     TILE::total(sums, r, c));
+    }
+}
 
 } // namespace
 

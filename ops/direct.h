@@ -33,11 +33,16 @@ int gx_direct_columns(int shape);
 size_t gx_direct_shared_bytes(int shape);
 
 /* As gx_tile_load and gx_tile_launch, for tile->shape of GX_DIRECT_LIST: math is tf32,
- * bf16 or f16, not both operands are turned, and there are no partial column sums.
- * `steady_b`: no kernel since the last full edge has written b. */
+ * bf16 or f16, not both operands are turned, sums of an operand go with `a` turned alone,
+ * and there are no partial column sums. m, n and k are at least 1. `steady_b`: no kernel
+ * since the last full edge has written b. */
 gx_status gx_direct_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
 gx_status gx_direct_launch(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
                            gx_error *err) GX_MUST_CHECK;
+
+/* The kernel of direct_sums.cu for a tile with sums of an operand, and NULL for a shape
+ * that has none. */
+const void *gx_direct_sums_kernel(const gx_tile *tile);
 
 #ifdef __cplusplus
 }

@@ -213,6 +213,19 @@ static const char *through_act(gx_builder *builder, int32_t id, gx_act act,
     return dx;
 }
 
+/* The gradient of the bias from that of `pre`, d, which is a tensor of its own. It is a
+ * node of its own: it may go with the way back through the activation, or with the
+ * product that makes the gradient of the weight, which stands behind it and loads d
+ * anyway. */
+static void sum_up_bias(gx_builder *builder, int32_t id, const char *d, const char *dbias)
+{
+    const char *origin = gx_builder_graph(builder)->nodes[id].origin;
+    const gx_field_text fields[] = { { "dy", d }, { "dbias", dbias } };
+
+    gx_builder_node(builder, "epilogue.bwd", gx_builder_name(builder, origin, "bwd.bias"),
+                    id, fields, 2);
+}
+
 /* Where the model reads `pre` too, its gradient is the sum of both ways, and that goes
  * on. */
 static const char *gather_pre(gx_builder *builder, int32_t id, gx_act act,
@@ -285,27 +298,20 @@ void gx_epilogue_grad(gx_builder *builder, int32_t id)
     const int32_t out = node->arg[GX_EPILOGUE_OUT];
     const int32_t pre = node->arg[GX_EPILOGUE_PRE];
     const gx_act act = (gx_act)node->attr[GX_EPILOGUE_ACT].i;
-    const char *origin = node->origin;
     const char *d_pre = pre >= 0 ? gx_builder_gradient(builder, pre) : NULL;
     const char *dbias = bias >= 0 ? gx_builder_wanted_name(builder, bias) : NULL;
     const char *d = NULL;
 
     if (d_pre) {
         d = gather_pre(builder, id, act, d_pre);
-        if (dbias) {
-            const gx_field_text fields[] = { { "dy", d }, { "dbias", dbias } };
-
-            gx_builder_node(builder, "epilogue.bwd",
-                            gx_builder_name(builder, origin, "bwd.bias"), id, fields, 2);
-        }
     } else if (act == GX_ACT_NONE) {
         d = gx_builder_gradient(builder, out);
-        if (dbias)
-            through_act(builder, id, act, NULL, dbias);
     } else {
         d = pre_gradient_name(builder, id);
-        through_act(builder, id, act, d, dbias);
+        through_act(builder, id, act, d, d ? NULL : dbias);
     }
+    if (dbias && d)
+        sum_up_bias(builder, id, d, dbias);
     if (dbias)
         gx_builder_contribute(builder, bias, dbias);
     if (residual >= 0 && gx_builder_wants(builder, residual))

@@ -1,7 +1,11 @@
-/* The CUDA alternatives of epilogue and epilogue.bwd: one kernel each. */
-#include "cuda_call.h"
+/* The CUDA alternatives of epilogue and epilogue.bwd: one kernel each, and one for a way
+ * back whose column sums are a call of their own, or for such sums and the product behind
+ * them. */
+#include "epilogue_cuda.h"
+
 #include "epilogue_kernels.h"
-#include "factor.h"
+#include "gemm_cuda.h"
+#include "lt.h"
 
 enum { VECTOR = 16 }; /* bytes that a thread loads at once */
 
@@ -61,12 +65,33 @@ static gx_status launch_forward(const gx_group *group, const gx_prepared *prepar
 
 /* --- backward --- */
 
+const char *gx_epilogue_refuses_sums(const gx_call *call)
+{
+    if (gx_act_of(call, GX_EPILOGUE_BWD_ACT) != GX_ACT_NONE ||
+        gx_has(call, GX_EPILOGUE_BWD_DX) || !gx_has(call, GX_EPILOGUE_BWD_DBIAS))
+        return "more than the gradient of a bias";
+    return NULL;
+}
+
+const char *gx_epilogue_refuses_split(const gx_group *group, int back)
+{
+    const gx_call *first = &group->call[back], *second = &group->call[back + 1];
+
+    if (!gx_feeds(first, GX_EPILOGUE_BWD_DX, second, GX_EPILOGUE_BWD_DY))
+        return "the gradient of a bias that is not of this epilogue";
+    if (gx_has(first, GX_EPILOGUE_BWD_DBIAS))
+        return "two gradients of a bias";
+    return gx_epilogue_refuses_sums(second);
+}
+
 static const char *refuses_backward(const gx_group *group, const gx_ctx *ctx)
 {
     const gx_tensor *dy = &group->call[0].arg[GX_EPILOGUE_BWD_DY];
 
     (void)ctx;
-    return gx_is_float(dy->dtype) ? NULL : "only f32, bf16 and f16";
+    if (!gx_is_float(dy->dtype))
+        return "only f32, bf16 and f16";
+    return group->n_calls == 2 ? gx_epilogue_refuses_split(group, 0) : NULL;
 }
 
 static gx_epilogue_bwd describe_backward(const gx_group *group)
@@ -83,7 +108,7 @@ static gx_epilogue_bwd describe_backward(const gx_group *group)
         .dx = gx_is_elided(group, 0, GX_EPILOGUE_BWD_DX)
                   ? NULL
                   : gx_data(call, GX_EPILOGUE_BWD_DX),
-        .dbias = gx_data(call, GX_EPILOGUE_BWD_DBIAS),
+        .dbias = gx_bias_sums_of(group),
         .saved = gx_act_saved(call, act, GX_EPILOGUE_BWD_Y, GX_EPILOGUE_BWD_PRE),
     };
     const uintptr_t all = (uintptr_t)e.dy | (uintptr_t)e.saved | (uintptr_t)e.dx;
@@ -162,6 +187,8 @@ static gx_status launch_wide(const gx_group *group, const gx_prepared *prepared,
 
 static const char *const forward_pattern[] = { "epilogue", NULL };
 static const char *const backward_pattern[] = { "epilogue.bwd", NULL };
+static const char *const split_pattern[] = { "epilogue.bwd", "epilogue.bwd", NULL };
+static const char *const weight_pattern[] = { "epilogue.bwd", "gemm", NULL };
 
 const gx_alternative gx_epilogue_alternatives[] = {
     {
@@ -186,6 +213,37 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .refuses = refuses_wide,
         .prepare = prepare_wide,
         .launch = launch_wide,
+    },
+    {
+        .name = "fused",
+        .pattern = split_pattern,
+        .elides = true,
+        .refuses = refuses_backward,
+        .prepare = prepare_backward,
+        .launch = launch_backward,
+    },
+    {
+        .name = "wide_fused",
+        .pattern = split_pattern,
+        .elides = true,
+        .refuses = refuses_wide,
+        .prepare = prepare_wide,
+        .launch = launch_wide,
+    },
+    {
+        .name = "lt_weight",
+        .pattern = weight_pattern,
+        .refuses = gx_gemm_lt_weight_refuses,
+        .prepare = gx_gemm_lt_prepare,
+        .launch = gx_gemm_lt_launch,
+        .release = gx_lt_release,
+    },
+    {
+        .name = "direct_weight",
+        .pattern = weight_pattern,
+        .refuses = gx_gemm_direct_weight_refuses,
+        .prepare = gx_gemm_direct_prepare,
+        .launch = gx_gemm_direct_launch,
     },
     { 0 },
 };

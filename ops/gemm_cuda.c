@@ -30,7 +30,7 @@ static const char *refuses_fused_third(const gx_group *group, const gx_ctx *ctx)
 
 static const char *refuses_fused_backward(const gx_group *group, const gx_ctx *ctx)
 {
-    const char *reason = gx_gemm_refuses(group);
+    const char *reason = gx_gemm_refuses_backward(group);
 
     (void)ctx;
     if (reason != NULL)
@@ -39,7 +39,7 @@ static const char *refuses_fused_backward(const gx_group *group, const gx_ctx *c
 
     if (product.n_batches != 1 && !product.sum)
         return "column sums of a batch of products";
-    return gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
+    return NULL;
 }
 
 /* --- what the kernel gets --- */
@@ -87,7 +87,13 @@ static void add_backward(const gx_group *group, gx_tile *tile)
     tile->out = gx_is_elided(group, 1, GX_EPILOGUE_BWD_DX)
                     ? NULL
                     : gx_data(call, GX_EPILOGUE_BWD_DX);
-    tile->dbias = gx_data(call, GX_EPILOGUE_BWD_DBIAS);
+    tile->dbias = gx_bias_sums_of(group);
+}
+
+/* The last of three calls scales and adds a tensor again. */
+static bool is_third(const gx_group *group)
+{
+    return group->n_calls == 3 && !gx_is_backward(group);
 }
 
 /* What the kernel does, and whether it takes the kernel that does more. */
@@ -115,7 +121,7 @@ static gx_tile_more more_of(const gx_group *group, const gx_product *product)
         more.scale = (float)gx_call_factor(&group->call[1], GX_EPILOGUE_SCALE);
         more.residual = gx_data(&group->call[1], GX_EPILOGUE_RESIDUAL);
     }
-    if (group->n_calls == 3) {
+    if (is_third(group)) {
         more.again = true;
         more.y = gx_is_elided(group, 1, GX_EPILOGUE_OUT)
                      ? NULL
@@ -159,7 +165,7 @@ static tile_job describe(const gx_group *group, int shape, void *workspace)
         add_backward(group, &tile);
     else if (group->n_calls >= 2)
         add_epilogue(group, &tile);
-    if (group->n_calls == 3)
+    if (is_third(group))
         tile.out = group->call[2].arg[GX_EPILOGUE_OUT].data;
     if (tile.dbias != NULL && tile.m > gx_tile_rows(shape))
         tile.partial = workspace;
@@ -274,6 +280,8 @@ static const char *const gemm_pattern[] = { "gemm", NULL };
 static const char *const forward_pattern[] = { "gemm", "epilogue", NULL };
 static const char *const third_pattern[] = { "gemm", "epilogue", "epilogue", NULL };
 static const char *const backward_pattern[] = { "gemm", "epilogue.bwd", NULL };
+static const char *const split_pattern[] = { "gemm", "epilogue.bwd", "epilogue.bwd",
+                                             NULL };
 
 const gx_alternative gx_gemm_alternatives[] = {
     {
@@ -353,6 +361,31 @@ const gx_alternative gx_gemm_alternatives[] = {
     {
         .name = "direct_fused",
         .pattern = backward_pattern,
+        .elides = true,
+        .refuses = gx_gemm_direct_backward_refuses,
+        .prepare = gx_gemm_direct_prepare,
+        .launch = gx_gemm_direct_launch,
+    },
+    {
+        .name = "lt_fused",
+        .pattern = split_pattern,
+        .elides = true,
+        .refuses = gx_gemm_lt_backward_refuses,
+        .prepare = gx_gemm_lt_prepare,
+        .launch = gx_gemm_lt_launch,
+        .release = gx_lt_release,
+    },
+    {
+        .name = "fused",
+        .pattern = split_pattern,
+        .elides = true,
+        .refuses = refuses_fused_backward,
+        .prepare = prepare_tile,
+        .launch = launch_tile,
+    },
+    {
+        .name = "direct_fused",
+        .pattern = split_pattern,
         .elides = true,
         .refuses = gx_gemm_direct_backward_refuses,
         .prepare = gx_gemm_direct_prepare,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cuda_call.h"
+#include "epilogue_cuda.h"
 #include "factor.h"
 #include "gemm_tile.h"
 
@@ -24,11 +24,35 @@ typedef struct gx_product {
 
 gx_product gx_product_of(const gx_call *call);
 
-/* The second call of a pair goes back through the epilogue of the layer before. */
+/* The second call goes back through the epilogue of the layer before. */
 static inline bool gx_is_backward(const gx_group *group)
 {
-    return group->n_calls == 2 &&
-           strcmp(gx_op_name(group->call[1].op), "epilogue.bwd") == 0;
+    return group->n_calls >= 2 && gx_is_back(&group->call[1]);
+}
+
+/* The gradients of a layer's parameters: the first call sums up the columns of the dy
+ * that the product of the second adds up in its k. */
+static inline bool gx_is_weight(const gx_group *group)
+{
+    return group->n_calls == 2 && gx_is_back(&group->call[0]);
+}
+
+/* The product of such a group by itself. */
+static inline gx_group gx_weight_product(const gx_group *group)
+{
+    return (gx_group){
+        .n_calls = 1,
+        .call = &group->call[1],
+        .elided = group->elided ? group->elided + GX_MAX_ARGS : NULL,
+        .steady = group->steady ? group->steady + GX_MAX_ARGS : NULL,
+    };
+}
+
+/* Its dy is the first operand of the product, whose weight is stored [out, in]. */
+static inline bool gx_sums_first_operand(const gx_group *group)
+{
+    return !gx_feeds(&group->call[0], GX_EPILOGUE_BWD_DY, &group->call[1], GX_GEMM_B) ||
+           group->call[1].attr[GX_GEMM_TRANS_B].i;
 }
 
 /* The product is read elsewhere too, and is what the activation is applied to: nothing
@@ -62,6 +86,11 @@ const char *gx_gemm_refuses(const gx_group *group);
 /* The second call of the group works on the product of the first, as its operand `in`,
  * and nothing needs the product unless it is what the activation is applied to. */
 const char *gx_gemm_refuses_link(const gx_group *group, int in);
+/* A product, the way back through the epilogue before it, and at most the column sums of
+ * that. */
+const char *gx_gemm_refuses_backward(const gx_group *group);
+/* The gradients of a bias and a weight whose kernel sums up what the product loads. */
+const char *gx_gemm_refuses_weight(const gx_group *group);
 /* The third call scales what the second makes and adds a tensor, and does no more. */
 const char *gx_gemm_refuses_third(const gx_group *group);
 
@@ -76,6 +105,7 @@ gx_tile gx_gemm_tile_of(const gx_group *group, bool *plain);
 const char *gx_gemm_direct_refuses(const gx_group *group, const gx_ctx *ctx);
 const char *gx_gemm_direct_forward_refuses(const gx_group *group, const gx_ctx *ctx);
 const char *gx_gemm_direct_backward_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_direct_weight_refuses(const gx_group *group, const gx_ctx *ctx);
 gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,
                                  gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepared,
@@ -86,6 +116,7 @@ gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepar
 const char *gx_gemm_lt_refuses(const gx_group *group, const gx_ctx *ctx);
 const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx);
 const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_lt_weight_refuses(const gx_group *group, const gx_ctx *ctx);
 gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
                              gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,

@@ -39,7 +39,7 @@ static bool fits(const gx_tile *tile, int shape, const gx_ctx *ctx)
         return false;
     if (!tile->trans_b && tile->n % columns_at_once(shape) != 0)
         return false;
-    if (tile->dbias != NULL &&
+    if (tile->tail == GX_TAIL_BACKWARD && tile->dbias != NULL &&
         row_tiles > (ctx->cc >= GX_CLUSTER_CC ? GX_MAX_CLUSTER : 1))
         return false;
     return row_tiles <= MAX_GRID_Y && row_tiles * column_tiles <= MAX_TILES;
@@ -57,7 +57,9 @@ static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *c
         return "of size zero";
     if (tile->m > INT_MAX || tile->n > INT_MAX || tile->k > INT_MAX)
         return "a size of 2^31 or more";
-    if (tile->trans_a && tile->tail != GX_TAIL_NONE)
+    if (gx_tail_sums(tile->tail) && !tile->trans_a)
+        return "sums beside a product whose first operand is not transposed";
+    if (tile->trans_a && tile->tail != GX_TAIL_NONE && !gx_tail_sums(tile->tail))
         return "something follows a product whose first operand is transposed";
     for (int shape = 0; shape < GX_N_DIRECT; shape++) {
         if (fits(tile, shape, ctx))
@@ -66,16 +68,31 @@ static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *c
     return "no tile shape fits: odd sizes, many tiles, or column sums over many rows";
 }
 
+static gx_tile describe(const gx_group *group, bool *plain)
+{
+    if (!gx_is_weight(group))
+        return gx_gemm_tile_of(group, plain);
+    const gx_group alone = gx_weight_product(group);
+    gx_tile tile = gx_gemm_tile_of(&alone, plain);
+
+    tile.tail = gx_sums_first_operand(group) ? GX_TAIL_SUMS_OF_A : GX_TAIL_SUMS_OF_B;
+    tile.dbias = group->call[0].arg[GX_EPILOGUE_BWD_DBIAS].data;
+    return tile;
+}
+
+static const char *refuses_group(const gx_group *group, const gx_ctx *ctx)
+{
+    bool plain;
+    const gx_tile tile = describe(group, &plain);
+
+    return refuses_tile(&tile, plain, ctx);
+}
+
 const char *gx_gemm_direct_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_refuses(group);
-    bool plain;
 
-    if (reason != NULL)
-        return reason;
-    const gx_tile tile = gx_gemm_tile_of(group, &plain);
-
-    return refuses_tile(&tile, plain, ctx);
+    return reason != NULL ? reason : refuses_group(group, ctx);
 }
 
 const char *gx_gemm_direct_forward_refuses(const gx_group *group, const gx_ctx *ctx)
@@ -84,16 +101,21 @@ const char *gx_gemm_direct_forward_refuses(const gx_group *group, const gx_ctx *
 
     if (reason == NULL)
         reason = gx_gemm_refuses_link(group, GX_EPILOGUE_X);
-    return reason != NULL ? reason : gx_gemm_direct_refuses(group, ctx);
+    return reason != NULL ? reason : refuses_group(group, ctx);
 }
 
 const char *gx_gemm_direct_backward_refuses(const gx_group *group, const gx_ctx *ctx)
 {
-    const char *reason = gx_gemm_refuses(group);
+    const char *reason = gx_gemm_refuses_backward(group);
 
-    if (reason == NULL)
-        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
-    return reason != NULL ? reason : gx_gemm_direct_refuses(group, ctx);
+    return reason != NULL ? reason : refuses_group(group, ctx);
+}
+
+const char *gx_gemm_direct_weight_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_refuses_weight(group);
+
+    return reason != NULL ? reason : refuses_group(group, ctx);
 }
 
 /* --- hooks --- */
@@ -128,7 +150,7 @@ gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,
                                  gx_prepared *prepared, gx_error *err)
 {
     bool plain;
-    gx_tile tile = gx_gemm_tile_of(group, &plain);
+    gx_tile tile = describe(group, &plain);
 
     if (gx_alignment_of(tile.a, VECTOR) < VECTOR ||
         gx_alignment_of(tile.b, VECTOR) < VECTOR)
@@ -144,8 +166,9 @@ gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepar
                                 gx_ctx *ctx, gx_error *err)
 {
     bool plain;
-    gx_tile tile = gx_gemm_tile_of(group, &plain);
+    gx_tile tile = describe(group, &plain);
+    const int gemm = gx_is_weight(group) ? 1 : 0;
 
     tile.shape = prepared->algo[0];
-    return gx_direct_launch(&tile, gx_is_steady(group, 0, GX_GEMM_B), ctx, err);
+    return gx_direct_launch(&tile, gx_is_steady(group, gemm, GX_GEMM_B), ctx, err);
 }

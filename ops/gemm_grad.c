@@ -119,7 +119,7 @@ void gx_gemm_grad(gx_builder *builder, int32_t id)
 
 /* --- gemm.bwd --- */
 
-enum { MAX_PARTS = 4 };
+enum { MAX_PARTS = 5 };
 
 /* One of the nodes that gemm.bwd becomes. */
 typedef struct part {
@@ -128,7 +128,7 @@ typedef struct part {
     size_t n_fields;
 } part;
 
-/* d = dy act', and the sums of its rows. */
+/* d = dy act', or the sums of its rows without it. */
 static part act_part(gx_builder *builder, int32_t id, const char *d, const char *dbias)
 {
     const gx_node *node = &gx_builder_graph(builder)->nodes[id];
@@ -146,6 +146,12 @@ static part act_part(gx_builder *builder, int32_t id, const char *d, const char 
                      { "dx", d },
                      { "dbias", dbias } },
                    6 };
+}
+
+/* The sums of the rows of d, which is a tensor of its own. */
+static part bias_part(const char *d, const char *dbias)
+{
+    return (part){ "epilogue.bwd", "bias", { { "dy", d }, { "dbias", dbias } }, 2 };
 }
 
 /* dc = beta scale d; a copy where that is no change. */
@@ -189,8 +195,10 @@ static int bwd_parts(gx_builder *builder, int32_t id, part parts[MAX_PARTS])
         .shares_b = is_shared(graph, b, a),
     };
 
-    if (d || dbias)
-        parts[n++] = act_part(builder, id, d, dbias);
+    if (d)
+        parts[n++] = act_part(builder, id, d, NULL);
+    if (dbias)
+        parts[n++] = d ? bias_part(d, dbias) : act_part(builder, id, NULL, dbias);
     if (dc)
         parts[n++] = c_part(builder, id, of.dy, dc);
     if (db) {

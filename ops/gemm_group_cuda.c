@@ -96,6 +96,40 @@ const char *gx_gemm_refuses_link(const gx_group *group, int in)
     return NULL;
 }
 
+const char *gx_gemm_refuses_backward(const gx_group *group)
+{
+    const char *reason = gx_gemm_refuses(group);
+
+    if (reason == NULL)
+        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
+    if (reason == NULL && group->n_calls == 3)
+        reason = gx_epilogue_refuses_split(group, 1);
+    return reason;
+}
+
+/* dy is [k, columns] as the product reads it, and k all its rows: then what a kernel adds
+ * up along k is what the bias wants. */
+const char *gx_gemm_refuses_weight(const gx_group *group)
+{
+    const gx_call *sums = &group->call[0], *gemm = &group->call[1];
+    const gx_group alone = gx_weight_product(group);
+    const char *reason = gx_gemm_refuses(&alone);
+
+    if (reason == NULL)
+        reason = gx_epilogue_refuses_sums(sums);
+    if (reason != NULL)
+        return reason;
+    const gx_product product = gx_product_of(gemm);
+    const int arg = gx_sums_first_operand(group) ? GX_GEMM_A : GX_GEMM_B;
+
+    if (!gx_feeds(sums, GX_EPILOGUE_BWD_DY, gemm, arg) ||
+        (arg == GX_GEMM_A && !product.trans_a))
+        return "the product does not add up the rows that the bias does";
+    if (product.n_batches != 1 || product.alpha != 1.0 || product.c != NULL)
+        return "more than one plain product";
+    return NULL;
+}
+
 /* Not after the binding: then what is elided has no address. */
 static bool reads(const gx_call *from, int out, const gx_call *to, int in)
 {

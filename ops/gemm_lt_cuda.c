@@ -83,7 +83,7 @@ const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx
     const char *reason = gx_gemm_lt_refuses(group, ctx);
 
     if (reason == NULL)
-        reason = gx_gemm_refuses_link(group, GX_EPILOGUE_BWD_DY);
+        reason = gx_gemm_refuses_backward(group);
     if (reason != NULL)
         return reason;
     const gx_call *backward = &group->call[1];
@@ -99,6 +99,14 @@ const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx
     if (gx_product_of(&group->call[0]).n_batches != 1)
         return "the mask or pre-activation of a batch of products is read";
     return act == GX_ACT_GELU_TANH ? refuses_aux(backward, GX_EPILOGUE_BWD_PRE) : NULL;
+}
+
+const char *gx_gemm_lt_weight_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const gx_group alone = gx_weight_product(group);
+    const char *reason = gx_gemm_lt_refuses(&alone, ctx);
+
+    return reason != NULL ? reason : gx_gemm_refuses_weight(group);
 }
 
 /* --- what is asked of the library --- */
@@ -141,10 +149,10 @@ static void add_backward(const gx_group *group, void *workspace, gx_lt_product *
                          const gx_product *product)
 {
     const gx_call *call = &group->call[1];
-    const bool has_sums = gx_has(call, GX_EPILOGUE_BWD_DBIAS);
+    const bool has_sums = gx_has(&group->call[group->n_calls - 1], GX_EPILOGUE_BWD_DBIAS);
 
     lt->out = call->arg[GX_EPILOGUE_BWD_DX].data;
-    lt->bias = gx_data(call, GX_EPILOGUE_BWD_DBIAS);
+    lt->bias = gx_bias_sums_of(group);
     if (gx_act_of(call, GX_EPILOGUE_BWD_ACT) == GX_ACT_GELU_TANH) {
         lt->aux = call->arg[GX_EPILOGUE_BWD_PRE].data;
         lt->aux_ld = lt->n;
@@ -160,9 +168,19 @@ static void add_backward(const gx_group *group, void *workspace, gx_lt_product *
         (size_t)(gx_divide_up(mask_bytes, WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT);
 }
 
+/* Sums along k. The library's A is our b, and the other way round. */
+static void add_sums(const gx_group *group, gx_lt_product *lt)
+{
+    lt->bias = group->call[0].arg[GX_EPILOGUE_BWD_DBIAS].data;
+    lt->epilogue = gx_sums_first_operand(group) ? CUBLASLT_EPILOGUE_BGRADB
+                                                : CUBLASLT_EPILOGUE_BGRADA;
+}
+
 static gx_lt_product describe(const gx_group *group, void *workspace)
 {
-    const gx_product product = gx_product_of(&group->call[0]);
+    const bool is_weight = gx_is_weight(group);
+    const gx_call *gemm = &group->call[is_weight ? 1 : 0];
+    const gx_product product = gx_product_of(gemm);
     gx_lt_product lt = {
         .m = product.m,
         .n = product.n,
@@ -179,11 +197,13 @@ static gx_lt_product describe(const gx_group *group, void *workspace)
         .alpha = (float)product.alpha,
         .beta = (float)product.beta,
         .c = product.c,
-        .out = group->call[0].arg[GX_GEMM_OUT].data,
+        .out = gemm->arg[GX_GEMM_OUT].data,
         .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
     };
 
-    if (gx_is_backward(group))
+    if (is_weight)
+        add_sums(group, &lt);
+    else if (gx_is_backward(group))
         add_backward(group, workspace, &lt, &product);
     else if (group->n_calls == 2)
         add_epilogue(group, &lt);

@@ -28,10 +28,19 @@ enum { GX_N_TILES = 5 };
 
 typedef enum gx_tile_tail {
     GX_TAIL_NONE,
-    GX_TAIL_FORWARD, /* pre = product + bias, out = act(pre); bias and pre may be NULL */
-    GX_TAIL_BACKWARD /* out = product * act'(saved), dbias = column sums; both may be NULL
-                      */
+    GX_TAIL_FORWARD,  /* pre = product + bias, out = act(pre); bias and pre may be NULL */
+    GX_TAIL_BACKWARD, /* out = product * act'(saved), dbias = column sums; both may be
+                         NULL */
+    /* Of gx_direct_launch alone: the product, and along k */
+    GX_TAIL_SUMS_OF_A, /* dbias = sums of the rows of op(a), [m] */
+    GX_TAIL_SUMS_OF_B  /* dbias = sums of the columns of op(b), [n] */
 } gx_tile_tail;
+
+/* Whether the operands themselves are summed up beside the product. */
+static inline bool gx_tail_sums(gx_tile_tail tail)
+{
+    return tail == GX_TAIL_SUMS_OF_A || tail == GX_TAIL_SUMS_OF_B;
+}
 
 typedef struct gx_tile {
     int64_t m, n, k;

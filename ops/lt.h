@@ -20,7 +20,8 @@ typedef struct gx_lt_product {
     const void *c; /* like out; NULL: beta is 0 */
     void *out;
     cublasLtEpilogue_t epilogue;
-    void *bias; /* [n], read or (gradient) written by the epilogue; else NULL */
+    void *bias; /* [n], read or (gradient) written by the epilogue, [m] where that sums up
+                   the rows of op(a) (BGRADB); else NULL */
     void *aux;  /* what the epilogue keeps or reads; else NULL */
     int64_t aux_ld;
     size_t skip_bytes; /* at the start of the workspace that the caller uses himself */

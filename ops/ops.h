@@ -145,7 +145,7 @@ typedef struct gx_prepared {
 
 /* One CUDA way to run a group of ops. */
 typedef struct gx_alternative {
-    const char *name;           /* "lt", "lt_fused", "fused", "tile", "kernel", "multi" */
+    const char *name; /* "lt", "lt_fused", "fused", "tile", "kernel", "multi", ... */
     const char *const *pattern; /* op names in order, ends with NULL */
     bool repeat; /* the last op of the pattern may stand any number of times */
     bool elides; /* values that only the group reads are not written */

@@ -39,7 +39,20 @@ static void write_model(char *text, size_t size, const int *n, const char *act,
         turned ? ", trans_b: true" : "", act, turned ? ", trans_b: true" : "", act);
 }
 
-/* Every group that begins with a product, and every way back through an epilogue. */
+/* Some alternative may cover these nodes, of which the first is a product or the way back
+ * through an epilogue. */
+static bool is_group(const gx_graph *graph, int32_t first, int32_t n)
+{
+    const char *const name = graph->nodes[first].op_name;
+    const gx_alternative *at;
+
+    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
+        if (gx_match_length(graph, at, first) == n)
+            return strcmp(name, "gemm") == 0 || strcmp(name, "epilogue.bwd") == 0;
+    }
+    return false;
+}
+
 static int check_model(test_device *s, const test_walk *walk)
 {
     const gx_graph *graph = walk->graph;
@@ -47,15 +60,8 @@ static int check_model(test_device *s, const test_walk *walk)
     int ran = 0;
 
     for (int32_t k = 0; k < (int32_t)graph->n_nodes; k++) {
-        const bool is_product = strcmp(graph->nodes[k].op_name, "gemm") == 0;
-
-        if (!is_product && strcmp(graph->nodes[k].op_name, "epilogue.bwd") != 0)
-            continue;
-        for (int32_t n = 1; n <= (is_product ? 2 : 1); n++) {
-            const char *next = n == 2 ? graph->nodes[k + 1].op_name : "";
-
-            if (n == 2 && strcmp(next, "epilogue") != 0 &&
-                strcmp(next, "epilogue.bwd") != 0)
+        for (int32_t n = 1; n <= 3; n++) {
+            if (!is_group(graph, k, n))
                 continue;
             gx_match_elided(graph, k, n, elided);
             ran += test_nodes_check(s, walk, (size_t)k, n, 0, elided);
@@ -86,11 +92,98 @@ static void small_products_are_right_in_every_shape(void **state)
     assert_true(ran > 500);
 }
 
+/* --- the gradients of a weight and of its bias --- */
+
+/* dw = x^T dy, or its transpose where the weight is stored [out, in]. */
+static test_walk open_weight(int64_t rows, int64_t in, int64_t out, bool turned,
+                             const char *precision, uint64_t seed)
+{
+    char text[1000];
+
+    snprintf(text, sizeof text,
+             "gexec: 1\nname: m\nprecision: $P\ninputs:\n"
+             "  x: {shape: [%lld, %lld], init: normal}\n"
+             "  dy: {shape: [%lld, %lld], init: normal}\n"
+             "ops:\n  - {op: epilogue.bwd, name: sums, dy: dy, dbias: db}\n"
+             "  - {op: gemm, name: dw, a: %s, b: %s, trans_a: true}\n"
+             "outputs: [db, dw]\n",
+             (long long)rows, (long long)in, (long long)rows, (long long)out,
+             turned ? "dy" : "x", turned ? "x" : "dy");
+    return test_walk_parse(text, precision, GX_TRAIN, seed);
+}
+
+/* One row and none, a chunk that is not full, and more rows than all warps take in a
+ * turn; odd sizes, which the kernel for small products may refuse and the others not. */
+static void weights_and_their_biases_are_right(void **state)
+{
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
+    static const int64_t fixed[][3] = {
+        { 0, 8, 16 },     { 1, 2, 2 },      { 1, 1, 1 },
+        { 7, 5, 3 },      { 16, 64, 64 },   { 33, 34, 66 },
+        { 32, 512, 512 }, { 2100, 36, 10 }, { 700, 6, 94 },
+    };
+    test_device *s = *state;
+    test_random random = test_random_start(s->seed);
+    int ran = 0;
+
+    for (size_t i = 0; i < 120; i++) {
+        const int64_t even = 1 + (int64_t)(i % 3 > 0); /* most have a kernel */
+        const bool is_fixed = i < 8 * ARRAY_SIZE(fixed);
+        const int64_t rows =
+            is_fixed ? fixed[i / 8][0] : test_random_int(&random, 1, i % 5 ? 100 : 3000);
+        const int64_t in =
+            is_fixed ? fixed[i / 8][1] : even * test_random_int(&random, 1, 100);
+        const int64_t out =
+            is_fixed ? fixed[i / 8][2] : even * test_random_int(&random, 1, 100);
+        test_walk walk =
+            open_weight(rows, in, out, i / 4 % 2, precisions[i % 4], s->seed + i);
+
+        test_walk_step(&walk);
+        const int of_group = test_nodes_check(s, &walk, 0, 2, 0, NULL);
+
+        if (i % 4 > 0 && rows > 0 && in % 2 == 0 && out % 2 == 0)
+            assert_true(of_group > 0);
+        ran += of_group + test_nodes_check(s, &walk, 0, 1, 0, NULL) +
+               test_nodes_check(s, &walk, 1, 1, 0, NULL);
+        test_walk_free(&walk);
+    }
+    print_message("%d groups and shapes\n", ran);
+    assert_true(ran > 600);
+}
+
+/* More rows than bf16 counts to: sums that are kept in it stop at 256. */
+static void sums_beside_a_weight_are_kept_in_f32(void **state)
+{
+    static const char *const precisions[] = { "tf32", "bf16", "f16" };
+    enum { ROWS = 4096 };
+    test_device *s = *state;
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(precisions); i++) {
+        test_walk walk = open_weight(ROWS, 4, 4, i % 2, precisions[i / 2], s->seed);
+        const char *const inputs[] = { "x", "dy" };
+
+        for (size_t k = 0; k < ARRAY_SIZE(inputs); k++) {
+            double *data = test_walk_tensor(&walk, inputs[k]);
+
+            for (int64_t at = 0; at < ROWS * 4; at++)
+                data[at] = 1;
+        }
+        test_walk_step(&walk);
+        assert_true(test_walk_tensor(&walk, "db")[3] == ROWS);
+        assert_true(test_nodes_check(s, &walk, 0, 2, 0, NULL) > 0);
+        test_walk_free(&walk);
+    }
+}
+
 int main(void)
 {
     gpu_start();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(small_products_are_right_in_every_shape,
+                                        test_device_open, test_device_close),
+        cmocka_unit_test_setup_teardown(weights_and_their_biases_are_right,
+                                        test_device_open, test_device_close),
+        cmocka_unit_test_setup_teardown(sums_beside_a_weight_are_kept_in_f32,
                                         test_device_open, test_device_close),
     };
 

@@ -17,9 +17,10 @@ static int32_t group_at(const gx_graph *graph, int32_t first, int32_t longer_tha
     int32_t best = 0;
 
     for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        const bool is_head = strcmp(at->name, "head") == 0 ||
-                             (at->pattern[0] && at->pattern[1] && at->pattern[2] &&
-                              strcmp(at->pattern[2], "epilogue.bwd") == 0);
+        const bool is_head =
+            strcmp(at->name, "head") == 0 ||
+            (strcmp(at->pattern[0], "gemm") != 0 && at->pattern[1] && at->pattern[2] &&
+             strcmp(at->pattern[2], "epilogue.bwd") == 0);
         const int32_t n = is_head ? gx_match_length(graph, at, first) : 0;
 
         if (n > longer_than && (best == 0 || n < best))

@@ -260,7 +260,9 @@ static void derivatives_read_what_the_table_says(void **state)
                       "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n",
                  act);
         test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
-        const int32_t id = gx_graph_node_id(model.graph, "y.bwd.act");
+        const bool has_act = rows[i].act != GX_ACT_NONE;
+        const int32_t id =
+            gx_graph_node_id(model.graph, has_act ? "y.bwd.act" : "y.bwd.bias");
 
         assert_true(id >= 0);
         const gx_node *node = &model.graph->nodes[id];

@@ -294,9 +294,10 @@ static const char two_layers[] = HEAD
 static void derived_nodes_stand_in_the_order_of_groups(void **state)
 {
     static const char *const expected[] = {
-        "fc1.product",  "fc1",         "fc2.product",    "fc2",
-        "loss",         "loss.bwd",    "fc2.bwd.act",    "fc2.bwd.weight",
-        "fc2.bwd.data", "fc1.bwd.act", "fc1.bwd.weight", "b1.adamw",
+        "fc1.product",  "fc1",         "fc2.product",  "fc2",
+        "loss",         "loss.bwd",    "fc2.bwd.bias", "fc2.bwd.weight",
+        "fc2.bwd.data", "fc1.bwd.act", "fc1.bwd.bias", "fc1.bwd.weight",
+        "b1.adamw",
     };
     char text[1500];
 
@@ -312,13 +313,89 @@ static void derived_nodes_stand_in_the_order_of_groups(void **state)
         const gx_node *node = &model.graph->nodes[i];
 
         assert_int_equal(node->phase, i < 5    ? GX_PHASE_FORWARD
-                                      : i < 11 ? GX_PHASE_BACKWARD
-                                      : i < 15 ? GX_PHASE_OPTIMIZER
+                                      : i < 12 ? GX_PHASE_BACKWARD
+                                      : i < 16 ? GX_PHASE_OPTIMIZER
                                                : GX_PHASE_STEP);
     }
     assert_string_equal(model.graph->nodes[model.graph->n_nodes - 1].name, "step.end");
     assert_string_equal(model.graph->nodes[7].origin, "fc2");
     test_walk_free(&model);
+}
+
+/* The backward pass of `ops` as the names of its nodes, each behind a blank. */
+static void backward_nodes(const char *ops, const char *outputs, char *names, size_t size)
+{
+    char text[1500];
+    size_t used = 0;
+
+    snprintf(text, sizeof text,
+             HEAD
+             "inputs:\n  x: {shape: [6, 4], init: normal}\n"
+             "  t: {shape: [6, 5], init: normal}\n"
+             "  r: {shape: [6, 5], init: normal}\nparams:\n"
+             "  w: {shape: [4, 5], init: normal}\n  v: {shape: [5, 5], init: normal}\n"
+             "  still: {shape: [4, 5], init: normal, trainable: false}\n"
+             "  b: {shape: [5], init: normal}\n"
+             "  fixed: {shape: [5], init: normal, trainable: false}\nops:\n%s"
+             "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n"
+             "outputs: [loss%s]\n",
+             ops, outputs);
+    test_walk model = test_walk_parse(text, "f32", GX_TRAIN, run_seed());
+
+    names[0] = 0;
+    for (size_t i = 0; i < model.graph->n_nodes; i++) {
+        if (model.graph->nodes[i].phase == GX_PHASE_BACKWARD)
+            used += (size_t)snprintf(names + used, size - used, " %s",
+                                     model.graph->nodes[i].name);
+    }
+    test_walk_free(&model);
+    check_gradients(text, -1);
+}
+
+/* By itself, between the way back through the activation and the product that makes the
+ * weight's gradient; with the way back where nothing else wants what that makes. */
+static void the_gradient_of_a_bias_stands_before_that_of_its_weight(void **state)
+{
+    static const struct {
+        const char *ops, *outputs, *nodes;
+    } cases[] = {
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu}}\n", "",
+          " loss.bwd y.bwd.act y.bwd.bias y.bwd.weight" },
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b}}\n", "",
+          " loss.bwd y.bwd.bias y.bwd.weight" },
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu}}\n",
+          ", x.grad", " loss.bwd y.bwd.act y.bwd.bias y.bwd.weight y.bwd.data" },
+        { "  - {op: gemm, name: y, a: x, b: still, epilogue: {bias: b, act: relu}}\n", "",
+          " loss.bwd y.bwd.act" },
+        { "  - {op: gemm, name: y, a: x, b: still, epilogue: {bias: b}}\n", "",
+          " loss.bwd y.bwd.bias" },
+        { "  - {op: gemm, name: y, a: x, b: still, epilogue: {bias: b, act: relu}}\n",
+          ", x.grad", " loss.bwd y.bwd.act y.bwd.bias y.bwd.data" },
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: fixed, act: relu}}\n", "",
+          " loss.bwd y.bwd.act y.bwd.weight" },
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {act: relu}}\n", "",
+          " loss.bwd y.bwd.act y.bwd.weight" },
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu, scale: 2, "
+          "residual: r}}\n",
+          ", r.grad", " loss.bwd y.bwd.act y.bwd.bias y.bwd.weight r.grad.copy" },
+        { "  - {op: gemm, name: h, a: x, b: w, epilogue: {bias: b, act: relu}}\n"
+          "  - {op: gemm, name: y, a: h, b: v, epilogue: {bias: b}}\n",
+          "",
+          " loss.bwd y.bwd.bias y.bwd.weight y.bwd.data h.bwd.act h.bwd.bias b.grad.add1 "
+          "h.bwd.weight" },
+        { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu, order: "
+          "[act, "
+          "bias]}}\n",
+          "", " loss.bwd y.bwd.bias y.bwd.act y.bwd.weight" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char names[300];
+
+        backward_nodes(cases[i].ops, cases[i].outputs, names, sizeof names);
+        assert_string_equal(names, cases[i].nodes);
+    }
 }
 
 static void a_frozen_parameter_has_no_gradient(void **state)
@@ -470,6 +547,7 @@ int main(void)
         cmocka_unit_test(a_sum_of_losses_and_a_trained_target_are_right),
         cmocka_unit_test(a_gradient_through_pre_is_right),
         cmocka_unit_test(derived_nodes_stand_in_the_order_of_groups),
+        cmocka_unit_test(the_gradient_of_a_bias_stands_before_that_of_its_weight),
         cmocka_unit_test(a_frozen_parameter_has_no_gradient),
         cmocka_unit_test(a_hand_written_backward_pass_equals_the_derived_one),
         cmocka_unit_test(gemm_bwd_equals_the_derivative_of_gemm),

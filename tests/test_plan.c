@@ -164,6 +164,32 @@ static void a_unit_moves_what_leaves_it(void **state)
     test_graph_free(t);
 }
 
+/* What two ops of one kernel read is read once, and what the first makes and others want
+ * too is written and not read. */
+static void a_unit_reads_once_what_its_ops_share(void **state)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 100);
+    const int32_t y = test_value(t, GX_VALUE_TEMP, 100);
+    const int32_t z = test_value(t, GX_VALUE_TEMP, 100);
+    prices p = usual;
+    gx_error err = { 0 };
+
+    (void)state;
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ x, -1, -1, y, -1 });
+    test_node(t, &test_bend, GX_PHASE_FORWARD, (int32_t[]){ y, x, -1, z, -1 });
+    test_graph_finish(t);
+    t->graph.values[y].is_output = true;
+    t->graph.values[z].is_output = true;
+
+    gx_selector s = selector_of(t, &p);
+
+    assert_ok(gx_select(&s, &t->plan, &err), &err);
+    assert_int_equal(gx_plan_unit(&t->plan, 0).n_nodes, 2);
+    assert_true(gx_plan_unit(&t->plan, 0).bytes == 3 * 400);
+    test_graph_free(t);
+}
+
 static void parts_win_where_they_are_faster(void **state)
 {
     test_graph *t = program();
@@ -462,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_way_through_all_nodes_is_taken),
         cmocka_unit_test(a_unit_moves_what_leaves_it),
+        cmocka_unit_test(a_unit_reads_once_what_its_ops_share),
         cmocka_unit_test(parts_win_where_they_are_faster),
         cmocka_unit_test(a_longer_group_may_beat_two_good_parts),
         cmocka_unit_test(equal_sites_are_measured_once),

@@ -1,0 +1,138 @@
+/* The gradients of a weight and of its bias in one kernel: a small product (direct.cuh),
+ * and the sums along k of the operand that both of them add up. k is whole in a block, so
+ * the blocks of the first tiles have all that they need. */
+#include "direct.cuh"
+#include "direct.h"
+
+namespace
+{
+
+/* Sums along k, in f32 and always in one order: a thread its neighbours of each chunk,
+ * the four threads of a line, the warps. OF_A: of the rows of a, else of the columns of
+ * b. */
+template <typename T, typename TILE, bool OF_A> struct direct_sums {
+    static constexpr int EACH = OF_A ? TILE::ROWS : TILE::COLUMNS; /* lines of a thread */
+    static constexpr int LINES = OF_A ? TILE::BM : TILE::BN;
+    static constexpr int WARPS = TILE::THREADS / 32;
+
+    bool wanted; /* by this block */
+    float (*parts)[LINES];
+    float sum[EACH];
+
+    __device__ __forceinline__ direct_sums(bool is_wanted, float (*shared)[LINES])
+        : wanted(is_wanted), parts(shared)
+    {
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            sum[i] = 0.0f;
+    }
+
+    /* The operands are zero past their ends. */
+    __device__ __forceinline__ void take(const TILE &tile)
+    {
+        if (!wanted)
+            return;
+#pragma unroll
+        for (int c = 0; c < TILE::TURN; c++) {
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                T k[4];
+
+                if constexpr (OF_A)
+                    memcpy(k, tile.a[c][i], sizeof k);
+                else
+                    memcpy(k, tile.b[c][i], sizeof k);
+                sum[i] += (gx_to_float(k[0]) + gx_to_float(k[1])) +
+                          (gx_to_float(k[2]) + gx_to_float(k[3]));
+            }
+        }
+    }
+
+    __device__ __forceinline__ void leave()
+    {
+        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+
+        if (!wanted)
+            return;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
+            sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
+            if (threadIdx.x % 4 == 0)
+                parts[warp][EACH * g + i] = sum[i];
+        }
+    }
+
+    /* Once the block's threads have met. The block's lines begin at `first` of n. */
+    __device__ __forceinline__ void store(T *to, int first, int n) const
+    {
+        if (!wanted)
+            return;
+        for (int i = (int)threadIdx.x; i < LINES && first + i < n; i += TILE::THREADS) {
+            float all = 0.0f;
+
+#pragma unroll
+            for (int w = 0; w < WARPS; w++)
+                all += parts[w][i];
+            gx_store(to + first + i, all);
+        }
+    }
+};
+
+template <typename T, typename TILE, bool OF_A>
+__global__ void __launch_bounds__(TILE::THREADS, 1)
+    direct_sums_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
+{
+    using SUMS = direct_sums<T, TILE, OF_A>;
+    extern __shared__ __align__(16) float sums[];
+    __shared__ float parts[SUMS::WARPS][SUMS::LINES];
+    const int row = (int)blockIdx.y * TILE::BM, column = (int)blockIdx.x * TILE::BN;
+    const int m = (int)g.m, n = (int)g.n;
+    SUMS tally(OF_A ? blockIdx.x == 0 : blockIdx.y == 0, parts);
+    TILE tile;
+
+    tile.run(
+        { static_cast<const T *>(g.a), g.lda, m, (int)g.k },
+        { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b, sums,
+        [] {}, tally);
+    store_tile<T, TILE>(g, sums, row, column);
+    tally.store(static_cast<T *>(g.dbias), OF_A ? row : column, OF_A ? m : n);
+}
+
+/* --- choosing the instantiation --- */
+
+template <typename T, int MI, int NI, int WK> const void *make_instance(bool of_a)
+{
+    using TILE = direct_tile<T, true, false, false, MI, NI, WK>;
+
+    if constexpr (NI == 1) /* for tails alone */
+        return nullptr;
+    else if (of_a)
+        return (const void *)direct_sums_kernel<T, TILE, true>;
+    else
+        return (const void *)direct_sums_kernel<T, TILE, false>;
+}
+
+template <typename T> const void *find_shape(int shape, bool of_a)
+{
+    switch (shape) {
+#define DIRECT_CASE(i, mi, ni, wk) \
+    case i:                        \
+        return make_instance<T, mi, ni, wk>(of_a);
+        GX_DIRECT_LIST(DIRECT_CASE)
+#undef DIRECT_CASE
+    default:
+        return nullptr;
+    }
+}
+
+} // namespace
+
+extern "C" const void *gx_direct_sums_kernel(const gx_tile *tile)
+{
+    const bool of_a = tile->tail == GX_TAIL_SUMS_OF_A;
+
+    return tile->math == GX_TILE_BF16  ? find_shape<__nv_bfloat16>(tile->shape, of_a)
+           : tile->math == GX_TILE_F16 ? find_shape<__half>(tile->shape, of_a)
+                                       : find_shape<float>(tile->shape, of_a);
+}

@@ -1,0 +1,29 @@
+/* What groups share in which a bias's gradient is summed up by a call of its own. */
+#ifndef GX_EPILOGUE_CUDA_H
+#define GX_EPILOGUE_CUDA_H
+
+#include <string.h>
+
+#include "cuda_call.h"
+
+/* The call is an epilogue.bwd. */
+static inline bool gx_is_back(const gx_call *call)
+{
+    return strcmp(gx_op_name(call->op), "epilogue.bwd") == 0;
+}
+
+/* Where a way back through an epilogue leaves the sums of its columns: with the last call
+ * of its group, which is the way back itself or a call behind it. */
+static inline void *gx_bias_sums_of(const gx_group *group)
+{
+    return gx_data(&group->call[group->n_calls - 1], GX_EPILOGUE_BWD_DBIAS);
+}
+
+/* Why the call, an epilogue.bwd, is more than the sums of the columns of its dy; NULL: it
+ * is no more. */
+const char *gx_epilogue_refuses_sums(const gx_call *call);
+/* Why calls `back` and `back` + 1 of the group, both epilogue.bwd, are not one: dx by the
+ * first, and its column sums by the second. */
+const char *gx_epilogue_refuses_split(const gx_group *group, int back);
+
+#endif
