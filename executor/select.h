@@ -89,7 +89,7 @@ void gx_cache_add(gx_cache *cache, const char *key, const gx_candidate *candidat
 typedef struct gx_step_choice {
     int n_lanes;
     bool programmatic;
-    double lane_us[2], programmatic_us[2];
+    double lane_us[GX_MAX_LANES], programmatic_us[2];
     const int32_t
         *full_edges; /* units whose edge is full, though it could be otherwise */
     size_t n_full_edges;

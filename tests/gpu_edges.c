@@ -8,7 +8,7 @@
 
 enum { MOST_UNITS = 64, STEPS = 20 };
 
-static const gpu_options programmatic = { .n_layers = 4, .programmatic = GX_ON };
+static gpu_options programmatic = { .n_layers = 4, .programmatic = GX_ON };
 
 static void need_programmatic(void)
 {
@@ -60,7 +60,7 @@ static uint64_t run(const bool *full, gx_mode mode, int64_t *n_programmatic)
     return bits;
 }
 
-static void each_edge_may_be_full_and_no_bit_changes(void **state)
+static void check_each_edge(void)
 {
     gpu_program program;
     gx_edge edges[MOST_UNITS];
@@ -69,8 +69,6 @@ static void each_edge_may_be_full_and_no_bit_changes(void **state)
     int64_t n_all, n_now;
     gx_error err;
 
-    (void)state;
-    need_programmatic();
     const uint64_t expected = run(NULL, GX_MODE_GRAPH, &n_all);
 
     gpu_open(&program, &programmatic);
@@ -86,14 +84,21 @@ static void each_edge_may_be_full_and_no_bit_changes(void **state)
     }
 }
 
-static void choosing_leaves_a_plan_that_runs(void **state)
+static void each_edge_may_be_full_and_no_bit_changes(void **state)
+{
+    (void)state;
+    need_programmatic();
+    for (programmatic.lanes = 1; programmatic.lanes <= 3; programmatic.lanes++)
+        check_each_edge();
+    programmatic.lanes = 1;
+}
+
+static void check_choice(void)
 {
     gpu_program program, other;
     gx_error err;
     int64_t n_all;
 
-    (void)state;
-    need_programmatic();
     const uint64_t expected = run(NULL, GX_MODE_GRAPH, &n_all);
 
     gpu_open(&program, &programmatic);
@@ -104,6 +109,15 @@ static void choosing_leaves_a_plan_that_runs(void **state)
     assert_true(gx_exec_stats_get(program.exec).programmatic_edges <= n_all);
     gpu_close(&other);
     gpu_close(&program);
+}
+
+static void choosing_leaves_a_plan_that_runs(void **state)
+{
+    (void)state;
+    need_programmatic();
+    for (programmatic.lanes = 1; programmatic.lanes <= 3; programmatic.lanes++)
+        check_choice();
+    programmatic.lanes = 1;
 }
 
 int main(void)
