@@ -7,13 +7,13 @@
 
 #include "ops.h"
 
-enum { GX_MAX_LANES = 2, GX_ALIGNMENT = 256 };
+enum { GX_ALIGNMENT = 256 };
 
 typedef struct gx_device {
     int ordinal;  /* GX_CPU, or a GPU's ordinal */
     void *stream; /* the stream of lane 0; NULL on the CPU */
     bool owns_stream;
-    void *lane_stream[GX_MAX_LANES]; /* [0] is stream; [1] is made at open */
+    void *lane_stream[GX_MAX_LANES]; /* [0] is stream; the others are made at open */
     void *lt;                        /* cublasLtHandle_t, made at open */
     int n_sm, cc;
     size_t shared_optin_bytes;

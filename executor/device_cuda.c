@@ -79,21 +79,43 @@ gx_status gx_device_cuda_limits(gx_device *device, gx_error *err)
     return GX_OK;
 }
 
+/* The step waits for lane 0 in the end, and lane 2 fills the time that the others leave:
+ * a block of a lower lane goes first wherever there is room for one. Each lane has a
+ * priority below the lane before it, as far as the card has them; a smaller number is a
+ * higher one. Lane 0 is only as high as it takes, or is the caller's, and then as it is.
+ */
+static gx_status find_priorities(void *stream, int priority[GX_MAX_LANES], gx_error *err)
+{
+    int least = 0, greatest = 0;
+
+    GX_TRY(GX_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest), err));
+    priority[0] = least - (GX_MAX_LANES - 1);
+    if (stream)
+        GX_TRY(GX_CUDA(cudaStreamGetPriority(stream, &priority[0]), err));
+    else if (priority[0] < greatest)
+        priority[0] = greatest;
+    for (int lane = 1; lane < GX_MAX_LANES; lane++)
+        priority[lane] =
+            priority[lane - 1] < least ? priority[lane - 1] + 1 : priority[lane - 1];
+    return GX_OK;
+}
+
 static gx_status make_streams(gx_device *device, void *stream, gx_error *err)
 {
-    cudaStream_t made = NULL;
+    int priority[GX_MAX_LANES];
 
-    if (!stream) {
-        GX_TRY(GX_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), err));
-        device->owns_stream = true;
-        stream = made;
-    }
-    device->stream = stream;
+    GX_TRY(find_priorities(stream, priority, err));
     device->lane_stream[0] = stream;
-    for (int lane = 1; lane < GX_MAX_LANES; lane++) {
-        GX_TRY(GX_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), err));
+    for (int lane = stream ? 1 : 0; lane < GX_MAX_LANES; lane++) {
+        cudaStream_t made = NULL;
+
+        GX_TRY(GX_CUDA(
+            cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority[lane]),
+            err));
         device->lane_stream[lane] = made;
+        device->owns_stream |= lane == 0;
     }
+    device->stream = device->lane_stream[0];
     return GX_OK;
 }
 
@@ -129,11 +151,9 @@ void gx_device_cuda_close(gx_device *device)
     (void)gx_first(gx_device_cuda_enter(device, &previous, NULL), GX_OK);
     if (device->lt)
         gx_lt_handle_release(device->ordinal);
-    for (int lane = GX_MAX_LANES - 1; lane > 0; lane--)
-        if (device->lane_stream[lane])
+    for (int lane = GX_MAX_LANES - 1; lane >= 0; lane--)
+        if (device->lane_stream[lane] && (lane > 0 || device->owns_stream))
             (void)GX_CUDA(cudaStreamDestroy(device->lane_stream[lane]), NULL);
-    if (device->owns_stream)
-        (void)GX_CUDA(cudaStreamDestroy(device->stream), NULL);
     device->lt = NULL;
     device->stream = NULL;
     device->owns_stream = false;

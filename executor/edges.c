@@ -78,9 +78,10 @@ static gx_status number_sets(const gx_plan *plan, gx_edge *edges, size_t n_edges
 gx_status gx_edges_list(const gx_plan *plan, gx_edge *edges, size_t *n_edges,
                         int32_t *n_sets, gx_error *err)
 {
-    int32_t last[GX_MAX_LANES] = { -1, -1 };
+    int32_t last[GX_MAX_LANES];
 
     *n_edges = 0;
+    memset(last, -1, sizeof last);
     for (size_t u = 0; u < plan->n_units; u++) {
         const gx_unit *unit = &plan->units[u];
 

@@ -27,12 +27,22 @@ void gx_event_destroy(void **event)
     *event = NULL;
 }
 
-static bool uses_lane_1(const gx_plan *plan)
+/* For each lane beside lane 0 that has a unit. */
+static gx_status make_lane_events(gx_exec *exec, gx_error *err)
 {
-    for (size_t i = 0; i < plan->n_units; i++)
-        if (plan->units[i].lane == 1)
-            return true;
-    return false;
+    const gx_plan *plan = exec->plan;
+    const unsigned order = cudaEventDisableTiming;
+
+    for (size_t i = 0; i < plan->n_units; i++) {
+        const int lane = plan->units[i].lane;
+
+        if (lane == 0 || exec->join_event[lane])
+            continue;
+        if (!exec->fork_event)
+            GX_TRY(gx_event_make(&exec->fork_event, order, err));
+        GX_TRY(gx_event_make(&exec->join_event[lane], order, err));
+    }
+    return GX_OK;
 }
 
 /* What the loop counts with, made and loaded before the capture. */
@@ -65,10 +75,7 @@ gx_status gx_exec_cuda_open(gx_exec *exec, gx_error *err)
     for (size_t i = 0; i < plan->n_units; i++)
         if (plan->units[i].signals)
             GX_TRY(gx_event_make(&exec->units[i].event, cudaEventDisableTiming, err));
-    if (uses_lane_1(plan)) {
-        GX_TRY(gx_event_make(&exec->fork_event, cudaEventDisableTiming, err));
-        GX_TRY(gx_event_make(&exec->join_event, cudaEventDisableTiming, err));
-    }
+    GX_TRY(make_lane_events(exec, err));
     for (int i = 0; i < GX_N_STAGING; i++)
         GX_TRY(gx_event_make(&exec->staging[i].event, cudaEventDisableTiming, err));
     GX_TRY(gx_event_make(&exec->time_begin, cudaEventDefault, err));
@@ -99,7 +106,8 @@ void gx_exec_cuda_close(gx_exec *exec)
     gx_event_destroy(&exec->time_begin);
     gx_event_destroy(&exec->time_end);
     gx_event_destroy(&exec->fork_event);
-    gx_event_destroy(&exec->join_event);
+    for (int lane = 0; lane < GX_MAX_LANES; lane++)
+        gx_event_destroy(&exec->join_event[lane]);
     for (size_t i = 0; exec->units && i < exec->plan->n_units; i++)
         gx_event_destroy(&exec->units[i].event);
 }

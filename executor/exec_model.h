@@ -84,8 +84,9 @@ struct gx_exec {
     void **value_data; /* by value id; NULL: elided */
     bool *missing;     /* by value id: an input that was never given values */
     size_t n_missing;
-    void *fork_event, *join_event; /* lane 1 starts and ends with lane 0 */
-    gx_feed *feed;                 /* of data that stream; NULL: nothing does */
+    void *fork_event; /* the other lanes start behind lane 0; NULL: there is none */
+    void *join_event[GX_MAX_LANES]; /* lane 0 ends behind each that has one */
+    gx_feed *feed;                  /* of data that stream; NULL: nothing does */
     void *graph[GX_FEED_SLOTS]; /* cudaGraph_t or NULL, one a slot; without slots one */
     void *graph_exec[GX_FEED_SLOTS]; /* cudaGraphExec_t or NULL */
     void *time_begin, *time_end;     /* events for timing only, never used in a capture */

@@ -100,11 +100,17 @@ static gx_status find_views(gx_plan *plan, bool reuse, gx_error *err)
 
 typedef struct lanes {
     const gx_plan *plan;
-    bool *on_path;       /* by value: forward or backward goes on from it */
-    int8_t *lane;        /* by value: of the unit that wrote it; -1: not written yet */
-    bool writes_on_path; /* of the unit at hand */
+    bool *on_path; /* by value: forward or backward goes on from it */
+    int8_t *lane;  /* by value: of the unit that wrote it; -1: not written yet */
+    /* of the unit at hand */
+    bool writes_on_path, writes_lasting;
     int n_gradients, n_elsewhere;
 } lanes;
+
+static bool is_lasting(const gx_value *value)
+{
+    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE;
+}
 
 static void see_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
 {
@@ -125,12 +131,20 @@ static void extend_path(void *user, int32_t unit, int32_t value, bool reads, boo
         l->on_path[value] = true;
 }
 
-static void see_writers(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+static void see_lasting(void *user, int32_t unit, int32_t value, bool reads, bool writes)
 {
     lanes *l = user;
 
     (void)unit;
-    (void)writes;
+    (void)reads;
+    l->writes_lasting |= writes && is_lasting(&l->plan->graph->values[value]);
+}
+
+static void see_writers(void *user, int32_t unit, int32_t value, bool reads, bool writes)
+{
+    lanes *l = user;
+
+    see_lasting(user, unit, value, reads, writes);
     if (!reads || l->plan->graph->values[value].kind != GX_VALUE_TEMP)
         return;
     if (l->lane[value] == 1)
@@ -158,10 +172,24 @@ static bool is_sum(const gx_plan *plan, const gx_unit *unit)
     return true;
 }
 
+/* An optimizer unit follows the weight gradients when all that it reads comes from there.
+ * With a third lane what it updates is updated there, and what needs nothing of this step
+ * is made there: a rate must not stand behind the backward pass, nor the first update
+ * behind a norm that only the log wants. */
+static int optimizer_lane(gx_plan *plan, lanes *l, int32_t unit, int most)
+{
+    l->n_gradients = 0;
+    l->n_elsewhere = 0;
+    l->writes_lasting = false;
+    gx_layout_accesses(plan, unit, see_writers, l);
+    if (most > 2 && (l->writes_lasting || l->n_gradients + l->n_elsewhere == 0))
+        return 2;
+    return l->n_gradients > 0 && l->n_elsewhere == 0;
+}
+
 /* A backward unit goes to lane 1 when the backward pass does not go on from it: weight
- * gradients, and sums of such. An optimizer unit follows when all that it reads comes
- * from there. */
-static int assign_lanes(gx_plan *plan, lanes *l)
+ * gradients, and sums of such. */
+static int assign_lanes(gx_plan *plan, lanes *l, int most)
 {
     int n_lanes = 1;
 
@@ -178,15 +206,11 @@ static int assign_lanes(gx_plan *plan, lanes *l)
     for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
         gx_unit *unit = &plan->units[u];
 
-        if (unit->phase == GX_PHASE_OPTIMIZER) {
-            l->n_gradients = 0;
-            l->n_elsewhere = 0;
-            gx_layout_accesses(plan, u, see_writers, l);
-            unit->lane = l->n_gradients > 0 && l->n_elsewhere == 0;
-        }
+        if (unit->phase == GX_PHASE_OPTIMIZER && !unit->is_view)
+            unit->lane = optimizer_lane(plan, l, u, most);
         gx_layout_accesses(plan, u, note_writer, l);
-        if (unit->lane == 1)
-            n_lanes = 2;
+        if (unit->lane >= n_lanes)
+            n_lanes = unit->lane + 1;
     }
     return n_lanes;
 }
@@ -208,7 +232,7 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
     } else {
         memset(l.lane, -1, n * sizeof *l.lane);
-        plan->n_lanes = assign_lanes(plan, &l);
+        plan->n_lanes = assign_lanes(plan, &l, n_lanes);
     }
     free(l.lane);
     free(l.on_path);
@@ -226,7 +250,7 @@ typedef struct touched {
 typedef struct waits {
     const gx_plan *plan;
     touched *by_value;
-    int32_t needed;                  /* the last unit of the other lane to wait for */
+    int32_t needed[GX_MAX_LANES];    /* the last unit of each other lane to wait for */
     int32_t full_edge[GX_MAX_LANES]; /* the last unit that started behind everything */
     bool reads_fresh; /* reads a lasting tensor that was written since the last full edge
                        */
@@ -244,9 +268,11 @@ static bool has_elements(const gx_value *value)
 
 static void need(waits *w, int32_t unit, int32_t before)
 {
-    if (before >= 0 && w->plan->units[before].lane != w->plan->units[unit].lane &&
-        before > w->needed)
-        w->needed = before;
+    const gx_unit *units = w->plan->units;
+
+    if (before >= 0 && units[before].lane != units[unit].lane &&
+        before > w->needed[units[before].lane])
+        w->needed[units[before].lane] = before;
 }
 
 static void find_needed(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -282,7 +308,7 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
 
 /* What a kernel of the unit may load ahead of its wait: what no kernel since the last
  * full edge has written. Whatever its lane stood behind at that edge had ended then, the
- * other lane's units that it had waited for too; a writer there that it had not waited
+ * units of other lanes that it had waited for too; a writer there that it had not waited
  * for starts when this unit has ended. What the unit itself writes counts as just
  * written, and an input as soon as anything in the step has written it. */
 static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
@@ -318,49 +344,87 @@ static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
     return GX_OK;
 }
 
-static gx_status wait_for(gx_plan *plan, gx_unit *unit, int32_t before, gx_error *err)
+/* Whether another of the units to wait for has itself started behind this one. */
+static bool is_implied(const gx_order *order, const int32_t needed[GX_MAX_LANES],
+                       int lane)
 {
-    unit->waits = gx_arena_alloc(plan->arena, sizeof *unit->waits);
+    for (int other = 0; other < GX_MAX_LANES; other++) {
+        if (other != lane && needed[other] >= 0 &&
+            order->seen[needed[other]][lane] >= needed[lane])
+            return true;
+    }
+    return false;
+}
+
+static void see(int32_t seen[GX_MAX_LANES], int lane, int32_t unit)
+{
+    if (unit > seen[lane])
+        seen[lane] = unit;
+}
+
+/* Waits for what is needed, but for what `seen`, which grows by it, knows to have ended.
+ */
+static gx_status wait_for(gx_plan *plan, const gx_order *order, gx_unit *unit,
+                          int32_t needed[GX_MAX_LANES], int32_t seen[GX_MAX_LANES],
+                          gx_error *err)
+{
+    bool any = false;
+
+    for (int lane = 0; lane < GX_MAX_LANES; lane++) {
+        if (needed[lane] <= seen[lane])
+            needed[lane] = -1;
+        any |= needed[lane] >= 0;
+    }
+    if (!any)
+        return GX_OK;
+    unit->waits = gx_arena_alloc(plan->arena, GX_MAX_LANES * sizeof *unit->waits);
     if (!unit->waits)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
-    unit->waits[0] = before;
-    unit->n_waits = 1;
-    plan->units[before].signals = true;
+    for (int lane = 0; lane < GX_MAX_LANES; lane++) {
+        const int32_t before = needed[lane];
+
+        if (before < 0 || is_implied(order, needed, lane))
+            continue;
+        unit->waits[unit->n_waits++] = before;
+        plan->units[before].signals = true;
+        see(seen, lane, before);
+        for (int other = 0; other < GX_MAX_LANES; other++)
+            see(seen, other, order->seen[before][other]);
+    }
     return GX_OK;
 }
 
-/* A lane runs in order, so of the units of the other lane only the last one needed
- * counts, and only when this lane has not waited for it or a later one before. A unit
- * that launches nothing makes no edge: the full edge that it should have had is then owed
- * to the next. */
+/* A lane runs in order, so of the units of another lane only the last one needed counts,
+ * and only when this lane is not behind it or a later one yet: by a wait of its own, or
+ * by what those that it has waited for had waited for. A unit that launches nothing makes
+ * no edge: the full edge that it should have had is then owed to the next. */
 static gx_status order_units(gx_plan *plan, gx_order *order, waits *w, gx_error *err)
 {
-    int32_t seen[GX_MAX_LANES] = { -1, -1 };
-    bool owes_full[GX_MAX_LANES] = { true, true };
+    int32_t seen[GX_MAX_LANES][GX_MAX_LANES]; /* by lane, as gx_order by unit */
+    bool owes_full[GX_MAX_LANES];
 
+    memset(seen, -1, sizeof seen);
+    memset(owes_full, true, sizeof owes_full);
     for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
         gx_unit *unit = &plan->units[u];
         const int lane = unit->lane;
 
-        order->seen[u] = seen[lane];
+        memcpy(order->seen[u], seen[lane], sizeof seen[lane]);
         unit->programmatic_first = false;
         if (unit->is_view) /* it is nowhere in the order: nothing runs */
             continue;
-        w->needed = -1;
+        memset(w->needed, -1, sizeof w->needed);
         w->reads_fresh = false;
         w->stores = false;
         gx_layout_accesses(plan, u, find_needed, w);
-        if (w->needed > seen[lane]) {
-            GX_TRY(wait_for(plan, unit, w->needed, err));
-            seen[lane] = w->needed;
-        }
+        GX_TRY(wait_for(plan, order, unit, w->needed, seen[lane], err));
         unit->programmatic_first =
             !owes_full[lane] && unit->n_waits == 0 && !w->reads_fresh;
         if (!unit->programmatic_first) {
             w->full_edge[lane] = u;
             owes_full[lane] = unit->n_launches == 0 || !w->stores;
         }
-        order->seen[u] = seen[lane];
+        memcpy(order->seen[u], seen[lane], sizeof seen[lane]);
         gx_layout_accesses(plan, u, note_access, w);
         GX_TRY(find_steady(w, unit, err));
     }
@@ -381,11 +445,29 @@ static gx_status find_waits(gx_plan *plan, gx_order *order, gx_error *err)
     w.by_value = malloc(n * sizeof *w.by_value);
     if (!w.by_value)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
-    for (size_t i = 0; i < n; i++)
-        w.by_value[i] = (touched){ .writer = -1, .reader = { -1, -1 } };
+    memset(w.by_value, -1, n * sizeof *w.by_value); /* nothing has touched them */
     st = order_units(plan, order, &w, err);
     free(w.by_value);
     return st;
+}
+
+/* What lane 2 is for. */
+static void count_early(gx_plan *plan, const gx_order *order)
+{
+    lanes l = { .plan = plan };
+    int32_t last = -1;
+
+    plan->n_early = 0;
+    for (int32_t u = 0; u < (int32_t)plan->n_units; u++)
+        if (plan->units[u].lane == 1 && plan->units[u].phase == GX_PHASE_BACKWARD)
+            last = u;
+    for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
+        if (plan->units[u].lane != 2 || order->seen[u][1] >= last)
+            continue;
+        l.writes_lasting = false;
+        gx_layout_accesses(plan, u, see_lasting, &l);
+        plan->n_early += l.writes_lasting;
+    }
 }
 
 gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
@@ -402,6 +484,8 @@ gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes
         st = find_lanes(plan, n_lanes, err);
     if (st == GX_OK)
         st = find_waits(plan, &order, err);
+    if (st == GX_OK)
+        count_early(plan, &order);
     if (st == GX_OK)
         st = gx_layout_memory(plan, &order, reuse, element_bytes, err);
     free(order.seen);

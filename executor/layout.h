@@ -13,11 +13,11 @@ typedef void gx_access_fn(void *user, int32_t unit, int32_t value, bool reads,
 void gx_layout_accesses(const gx_plan *plan, int32_t unit, gx_access_fn *access,
                         void *user);
 
-/* layout.c -> layout_memory.c: by unit, the last unit of the other lane that is known to
- * have ended when it starts; -1: none. */
+/* layout.c -> layout_memory.c: by unit and lane, the last unit of that lane that is known
+ * to have ended when it starts; -1: none. Of the unit's own lane it says nothing. */
 typedef struct gx_order {
     const gx_plan *plan;
-    int32_t *seen;
+    int32_t (*seen)[GX_MAX_LANES];
 } gx_order;
 
 /* True when unit `before` has ended before unit `after` starts, whatever the lanes do. */
@@ -27,7 +27,7 @@ static inline bool gx_order_holds(const gx_order *order, int32_t before, int32_t
 
     if (units[before].lane == units[after].lane)
         return before < after;
-    return before <= order->seen[after];
+    return before <= order->seen[after][units[before].lane];
 }
 
 /* layout_memory.c: lifetimes and offsets. */

@@ -7,6 +7,8 @@
 
 enum { NONE = -1 };
 
+_Static_assert((int)GX_OFFSET_LANES == (int)GX_MAX_LANES, "a last user for each lane");
+
 /* The units that use a value: the first, and the last of each lane. */
 typedef struct life {
     int32_t first;
@@ -40,7 +42,11 @@ static void note_life(void *user, int32_t unit, int32_t value, bool reads, bool 
 
 static int32_t last_unit(const life *l)
 {
-    return l->last[0] > l->last[1] ? l->last[0] : l->last[1];
+    int32_t last = NONE;
+
+    for (int lane = 0; lane < GX_MAX_LANES; lane++)
+        last = l->last[lane] > last ? l->last[lane] : last;
+    return last;
 }
 
 static bool is_ordered(const void *user, const int32_t last[GX_OFFSET_LANES])
@@ -110,7 +116,9 @@ static gx_status start_values(memory *m, size_t element_bytes, gx_error *err)
         *slot = (gx_slot_info){ .offset = -1,
                                 .first_unit = 0,
                                 .last_unit = (int64_t)plan->n_units - 1 };
-        m->lives[i] = (life){ .first = NONE, .last = { NONE, NONE }, .block = NONE };
+        m->lives[i] = (life){ .first = NONE, .block = NONE };
+        for (int lane = 0; lane < GX_MAX_LANES; lane++)
+            m->lives[i].last[lane] = NONE;
         GX_TRY(value_bytes(&plan->graph->values[i], element_bytes, &slot->bytes, err));
     }
     for (size_t i = 0; i < plan->graph->n_values; i++)

@@ -9,7 +9,7 @@
 
 #include <gexec/status.h>
 
-enum { GX_OFFSET_LANES = 2 };
+enum { GX_OFFSET_LANES = 3 };
 
 /* True when a user may start who is ordered behind the units in `last` (-1: none). */
 typedef bool gx_ordered_fn(const void *user, const int32_t last[GX_OFFSET_LANES]);

@@ -44,7 +44,8 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
         return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no device %d", options->device);
     if (options->lanes < 0 || options->lanes > GX_MAX_LANES)
         return GX_FAIL(err, GX_ERR_ARGUMENT,
-                       "lanes: %d, expected 0 (as measured), 1 or 2", options->lanes);
+                       "lanes: %d, expected 0 (as measured) or 1 to %d", options->lanes,
+                       (int)GX_MAX_LANES);
     if (options->steps_per_launch != 0 && options->steps_per_launch != GX_STEPS_AUTO &&
         !gx_launch_is_possible(options->steps_per_launch, false))
         return GX_FAIL(err, GX_ERR_ARGUMENT,
@@ -59,7 +60,7 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
             return GX_FAIL(err, GX_ERR_ARGUMENT,
                            "%s means something on a GPU alone; the plan is for the CPU",
                            options->force       ? "forcing an alternative"
-                           : options->lanes > 1 ? "a second lane"
+                           : options->lanes > 1 ? "more than one lane"
                                                 : "programmatic launch");
         return GX_OK;
     }
@@ -185,10 +186,10 @@ gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
     made->device = options->device;
     made->n_lanes = 1;
     gx_launch_trials(made->info.launch_trial);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < GX_MAX_LANES; i++)
         made->info.lane_us[i] = -1;
+    for (int i = 0; i < 2; i++)
         made->info.programmatic_us[i] = -1;
-    }
     made->arena = gx_arena_create();
     if (!made->arena)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a plan");

@@ -29,11 +29,11 @@ typedef struct gx_unit {
     gx_rejected *rejected;
     size_t n_rejected;
     /* set by layout */
-    bool is_view; /* what it makes lies where its input lies: nothing is run */
-    int32_t
-        *waits; /* units of the other lane that must have ended before this one starts */
+    bool is_view;   /* what it makes lies where its input lies: nothing is run */
+    int32_t *waits; /* units of other lanes, at most one of each, that must have ended
+                       before this one starts */
     int n_waits;
-    bool signals;            /* a unit of the other lane waits for it: record an event */
+    bool signals;            /* a unit of another lane waits for it: record an event */
     bool programmatic_first; /* its only predecessor is the unit before it on its lane */
     bool full_edge;          /* and yet is behind a full edge: measured to cost less */
     bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
@@ -58,6 +58,8 @@ struct gx_plan {
     size_t naive_bytes; /* the same without reuse */
     size_t workspace_bytes[GX_MAX_LANES];
     int n_lanes;
+    size_t n_early; /* units that update and start before all weight gradients are there:
+                       of lane 2 alone */
     bool programmatic;
     bool unfused;
     gx_plan_info info;
@@ -82,9 +84,10 @@ void gx_match_elided(const gx_graph *graph, int32_t first, int32_t n, bool *elid
 
 /* Views, lanes, waits, lifetimes and offsets for the units that stand in the plan. A view
  * of a temporary, or of an input, lies in its memory; without reuse all are copies.
- * Weight gradients and what follows from them alone go to lane 1 when n_lanes is 2. Two
- * values share memory only when every reader of the first is ordered before the writer of
- * the second, across lanes too. element_bytes 0: the types' own sizes; 8: the CPU. */
+ * Weight gradients and what follows from them alone go to lane 1 when n_lanes is 2; when
+ * it is 3 the updates go to lane 2. Two values share memory only when every reader of the
+ * first is ordered before the writer of the second, across lanes too. element_bytes 0:
+ * the types' own sizes; 8: the CPU. */
 gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
                     gx_error *err) GX_MUST_CHECK;
 

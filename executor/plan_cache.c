@@ -1,14 +1,14 @@
 /* The plan cache: what was measured on this card before, one file for each set of
  * versions.
  *
- *     gexec_cache: 1
+ *     gexec_cache: 2
  *     device: {name: ..., cc: 90, driver: ..., runtime: ..., cublaslt: ..., gexec: ...}
  *     sites:
  *       "tf32: gemm f32[64, 784] ... #hash":
  *         "lt": {us: 4.1, launches: 2, workspace: 1024, algo: ...}
  *         "tile": {refused: "error 3e-2 over tolerance 2e-3"}
  *     steps:
- *       "hash": {lanes: 1, programmatic: true, lane_us: [.., ..],
+ *       "hash": {lanes: 1, programmatic: true, lane_us: [.., .., ..],
  *                programmatic_us: [.., ..], full_edges: [7]}
  *     launches:
  *       "hash": {steps: 32, loop: false, us: [.., ..]}
@@ -39,7 +39,10 @@ typedef struct entry {
 static const char STEP[] = "<step>";
 static const char LAUNCH[] = "<launch>";
 
-enum { N_BUCKETS = 1024 };
+enum {
+    FORMAT = 2, /* 2: three lanes; what 1 knew of kernels is of older ones */
+    N_BUCKETS = 1024
+};
 
 struct gx_cache {
     gx_arena *arena;
@@ -276,12 +279,12 @@ static void read_step(gx_cache *cache, gx_diagnostics *list, const char *key,
     if (!gx_plan_doc_is_map(list, doc, "step", keys) ||
         !gx_plan_doc_int(list, doc, "lanes", &n_lanes) ||
         !gx_plan_doc_bool(list, doc, "programmatic", &step.programmatic) ||
-        !read_reals(list, doc, "lane_us", step.lane_us, 2) ||
+        !read_reals(list, doc, "lane_us", step.lane_us, GX_MAX_LANES) ||
         !read_reals(list, doc, "programmatic_us", step.programmatic_us, 2) ||
         !read_full_edges(cache, list, doc, &step))
         return;
     if (n_lanes < 1 || n_lanes > GX_MAX_LANES) {
-        gx_report(list, doc->pos, "lanes: expected 1 or 2");
+        gx_report(list, doc->pos, "lanes: expected 1 to %d", (int)GX_MAX_LANES);
         return;
     }
     step.n_lanes = (int)n_lanes;
@@ -331,8 +334,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
     sites = gx_plan_doc_get(doc, "sites");
     steps = gx_plan_doc_get(doc, "steps");
     launches = gx_plan_doc_get(doc, "launches"); /* may be missing */
-    if (version != 1 || !device || !sites || !steps) {
-        gx_report(list, doc->pos, "not a plan cache of format 1");
+    if (version != FORMAT || !device || !sites || !steps) {
+        gx_report(list, doc->pos, "not a plan cache of format %d", (int)FORMAT);
         return;
     }
     if (!gx_plan_doc_same_device(list, device, &cache->device) ||
@@ -484,7 +487,7 @@ static void put_step(gx_text *text, const entry *e)
     gx_plan_doc_quote(text, e->key);
     gx_text_format(text, ": {lanes: %d, programmatic: %s, lane_us: ", e->step.n_lanes,
                    e->step.programmatic ? "true" : "false");
-    put_reals(text, e->step.lane_us, 2);
+    put_reals(text, e->step.lane_us, GX_MAX_LANES);
     gx_text_put(text, ", programmatic_us: ");
     put_reals(text, e->step.programmatic_us, 2);
     gx_text_put(text, ", full_edges: [");
@@ -540,7 +543,7 @@ void gx_cache_save(gx_cache *cache)
         return;
     }
     read_file(cache);
-    gx_text_put(&text, "gexec_cache: 1\n");
+    gx_text_format(&text, "gexec_cache: %d\n", (int)FORMAT);
     gx_plan_doc_put_device(&text, &cache->device);
     put_section(cache, &text, "sites", NULL);
     put_section(cache, &text, "steps", STEP);

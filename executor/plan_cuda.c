@@ -1,5 +1,5 @@
-/* A plan for a GPU: selection on the device, then the whole step timed with one and two
- * lanes and with and without programmatic edges. */
+/* A plan for a GPU: selection on the device, then the whole step timed with one lane and
+ * with more, and with and without programmatic edges. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,11 @@
 #include "measure.h"
 #include "select.h"
 
-/* Two lanes cost memory and events, so they must be worth it. */
+/* Another lane costs memory and events, so it must be worth it. */
 static const double LANE_GAIN = 0.99;
+
+/* With so many the updates have a lane of their own, and are cut. */
+enum { UPDATE_LANES = GX_MAX_LANES };
 
 /* Edges are looked at one by one as far as this reaches. */
 static const double EDGE_BUDGET_S = 0.25;
@@ -63,50 +66,138 @@ static gx_status examine(const gx_selector *selector, const gx_site *site,
     return gx_bench_examine(&inner, site, candidate, best_us, err);
 }
 
-static gx_status select_cuda(gx_plan *plan, gx_workshop *shop, gx_cache *cache,
-                             gx_error *err)
+/* A list of units for all nodes. */
+typedef struct gx_unit_list {
+    gx_unit *units;
+    size_t n;
+} gx_unit_list;
+
+typedef struct gx_planning {
+    gx_plan *plan;
+    const gx_plan_options *options;
+    gx_cache *cache; /* NULL: none */
+    gx_workshop *shop;
+    gx_selector selector;
+    gx_unit_list whole, cut; /* updates in one launch; in several, NULL: not made yet */
+    bool tries_updates;      /* a step with a lane for the updates is worth timing */
+} gx_planning;
+
+static void close_bench(gx_planning *p)
 {
-    gx_selector selector = {
+    gx_bench_close(p->shop->bench); /* its memory is wanted for timing the step */
+    p->shop->bench = NULL;
+}
+
+static void use_units(gx_planning *p, gx_unit_list list)
+{
+    p->plan->units = list.units;
+    p->plan->n_units = list.n;
+    gx_count_choices(&p->selector, p->plan);
+}
+
+/* Where one of the parts cannot be run the updates stay whole. */
+static gx_status examine_cut(gx_planning *p, bool any, gx_error *err)
+{
+    bool good = any;
+    gx_status st = GX_OK;
+
+    if (any)
+        st = gx_examine_updates(&p->selector, p->plan, &good, err);
+    close_bench(p);
+    p->cut = good ? (gx_unit_list){ p->plan->units, p->plan->n_units } : p->whole;
+    return st;
+}
+
+static gx_status make_cut(gx_planning *p, gx_error *err)
+{
+    bool any;
+
+    use_units(p, p->whole);
+    GX_TRY(gx_cut_updates(p->plan, &any, err));
+    return examine_cut(p, any, err);
+}
+
+static gx_status select_cuda(gx_planning *p, gx_error *err)
+{
+    gx_plan *plan = p->plan;
+
+    p->selector = (gx_selector){
         .graph = plan->graph,
         .arena = plan->arena,
         .alternative_at = gx_alternative_at,
-        .unfused = shop->options->unfused,
-        .measure = !shop->options->no_measure,
-        .force = shop->options->force,
-        .cache = cache,
+        .unfused = p->options->unfused,
+        .measure = !p->options->no_measure,
+        .force = p->options->force,
+        .cache = p->cache,
         .examine = examine,
-        .user = shop,
+        .user = p->shop,
     };
+    GX_TRY(gx_device_limits(p->options->device, &p->selector.ctx, err));
+    const gx_status st = gx_select(&p->selector, plan, err);
 
-    GX_TRY(gx_device_limits(shop->options->device, &selector.ctx, err));
-    const gx_status st = gx_select(&selector, plan, err);
+    close_bench(p);
+    p->whole = (gx_unit_list){ plan->units, plan->n_units };
+    return st == GX_OK && p->options->lanes == UPDATE_LANES ? make_cut(p, err) : st;
+}
 
-    gx_bench_close(shop->bench); /* its memory is wanted for timing the step */
-    shop->bench = NULL;
-    return st;
+/* --- layout --- */
+
+static gx_status lay_out_units(gx_planning *p, int n_lanes, gx_error *err)
+{
+    return gx_layout(p->plan, n_lanes, !p->options->reuse_off, 0, err);
+}
+
+/* Lays out for so many lanes, or for those that have something to do. */
+static gx_status lay_out(gx_planning *p, int n_lanes, gx_error *err)
+{
+    if (n_lanes == UPDATE_LANES && !p->cut.units)
+        GX_TRY(make_cut(p, err));
+    use_units(p, n_lanes == UPDATE_LANES ? p->cut : p->whole);
+    GX_TRY(lay_out_units(p, n_lanes, err));
+    return n_lanes == UPDATE_LANES && p->plan->n_lanes < n_lanes
+               ? lay_out(p, n_lanes - 1, err)
+               : GX_OK;
+}
+
+/* Whether an update could start before the last gradient is there: what waits for a norm
+ * of all gradients, or is one launch, gains nothing. Asked before the parts are examined,
+ * which takes time, and that before the step is timed, which takes memory. */
+static gx_status look_at_updates(gx_planning *p, gx_error *err)
+{
+    bool any;
+
+    GX_TRY(gx_cut_updates(p->plan, &any, err));
+    GX_TRY(lay_out_units(p, UPDATE_LANES, err));
+    p->tries_updates = p->plan->n_early > 0;
+    if (p->tries_updates)
+        GX_TRY(examine_cut(p, any, err));
+    return lay_out(p, 1, err);
 }
 
 /* --- the whole step --- */
 
-static gx_status try_lanes(gx_trial *trial, double *us, gx_error *err)
+static gx_status try_lanes(gx_planning *p, gx_trial *trial, double *us, gx_error *err)
 {
-    gx_plan *plan = trial->plan;
-    const gx_plan_options *options = trial->options;
+    gx_plan *plan = p->plan;
     double *lane_us = plan->info.lane_us;
+    const int most = p->tries_updates ? UPDATE_LANES : UPDATE_LANES - 1;
+    int best = plan->n_lanes;
 
-    GX_TRY(gx_trial_time(trial, NULL, &lane_us[0], err));
-    *us = lane_us[0];
-    if (options->lanes != 0 || lane_us[0] < 0)
+    GX_TRY(gx_trial_time(trial, NULL, us, err));
+    lane_us[best - 1] = *us;
+    if (p->options->lanes != 0 || *us < 0)
         return GX_OK;
-    GX_TRY(gx_layout(plan, 2, !options->reuse_off, 0, err));
-    if (plan->n_lanes == 2) {
-        GX_TRY(gx_trial_time(trial, NULL, &lane_us[1], err));
-        if (lane_us[1] >= 0 && lane_us[1] < LANE_GAIN * lane_us[0]) {
-            *us = lane_us[1];
-            return GX_OK;
+    for (int n = 2; n <= most; n++) {
+        GX_TRY(lay_out(p, n, err));
+        if (plan->n_lanes != n)
+            continue;
+        GX_TRY(gx_trial_time(trial, NULL, &lane_us[n - 1], err));
+        if (lane_us[n - 1] >= 0 && lane_us[n - 1] < LANE_GAIN * *us) {
+            *us = lane_us[n - 1];
+            best = n;
         }
     }
-    return gx_layout(plan, 1, !options->reuse_off, 0, err);
+    return plan->n_lanes == best ? GX_OK : lay_out(p, best, err);
 }
 
 /* Without room for another program the edges stay as they are, as in gx_trial_time. */
@@ -122,14 +213,14 @@ static gx_status try_edges(gx_trial *trial, gx_error *err)
 
 /* Lanes are tried with programmatic edges where those are not switched off, then the
  * edges are tried without, and then each. */
-static gx_status try_step(gx_trial *trial, gx_error *err)
+static gx_status try_step(gx_planning *p, gx_trial *trial, gx_error *err)
 {
-    gx_plan *plan = trial->plan;
-    const gx_plan_options *options = trial->options;
+    gx_plan *plan = p->plan;
+    const gx_plan_options *options = p->options;
     double us;
 
     plan->programmatic = options->programmatic != GX_OFF;
-    GX_TRY(try_lanes(trial, &us, err));
+    GX_TRY(try_lanes(p, trial, &us, err));
     if (options->programmatic == GX_AUTO) {
         plan->info.programmatic_us[1] = us;
         plan->programmatic = false;
@@ -172,20 +263,23 @@ static void step_key(const gx_plan *plan, const gx_plan_options *options, char *
              options->lanes, (int)options->programmatic, hash);
 }
 
-static gx_status obey(gx_plan *plan, const gx_plan_options *options,
-                      const gx_step_choice *choice, gx_error *err)
+static gx_status obey(gx_planning *p, const gx_step_choice *choice, gx_error *err)
 {
+    gx_plan *plan = p->plan;
+
+    if (choice->n_lanes != plan->n_lanes)
+        GX_TRY(lay_out(p, choice->n_lanes, err));
     plan->programmatic = choice->programmatic;
     memcpy(plan->info.lane_us, choice->lane_us, sizeof choice->lane_us);
     memcpy(plan->info.programmatic_us, choice->programmatic_us,
            sizeof choice->programmatic_us);
     for (size_t i = 0; i < choice->n_full_edges; i++) {
-        if ((size_t)choice->full_edges[i] < plan->n_units)
+        /* of the units as they were, which may have been others */
+        if (choice->n_lanes == plan->n_lanes &&
+            (size_t)choice->full_edges[i] < plan->n_units)
             plan->units[choice->full_edges[i]].full_edge = true;
     }
-    return choice->n_lanes == plan->n_lanes
-               ? GX_OK
-               : gx_layout(plan, choice->n_lanes, !options->reuse_off, 0, err);
+    return GX_OK;
 }
 
 /* Where memory is out the choice is only not remembered. */
@@ -209,9 +303,10 @@ static void remember(gx_cache *cache, const char *key, const gx_plan *plan)
     free(full_edges);
 }
 
-static gx_status choose_step(gx_plan *plan, const gx_plan_options *options,
-                             gx_cache *cache, gx_error *err)
+static gx_status choose_step(gx_planning *p, gx_error *err)
 {
+    gx_plan *plan = p->plan;
+    const gx_plan_options *options = p->options;
     gx_step_choice choice;
     char key[128];
 
@@ -220,15 +315,17 @@ static gx_status choose_step(gx_plan *plan, const gx_plan_options *options,
         (options->lanes != 0 && options->programmatic != GX_AUTO))
         return GX_OK;
     step_key(plan, options, key, sizeof key);
-    if (cache && gx_cache_find_step(cache, key, &choice))
-        return obey(plan, options, &choice, err);
+    if (p->cache && gx_cache_find_step(p->cache, key, &choice))
+        return obey(p, &choice, err);
+    if (options->lanes == 0)
+        GX_TRY(look_at_updates(p, err));
     gx_trial trial = { .plan = plan, .options = options };
-    const gx_status st = try_step(&trial, err);
+    const gx_status st = try_step(p, &trial, err);
 
     gx_state_free(trial.state);
     GX_TRY(st);
-    if (cache)
-        remember(cache, key, plan);
+    if (p->cache)
+        remember(p->cache, key, plan);
     return GX_OK;
 }
 
@@ -239,22 +336,24 @@ gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
         !options->no_measure && !(options->cache_folder && options->cache_folder[0] == 0);
     const int n_lanes = options->lanes ? options->lanes : 1;
     gx_workshop shop = { .options = options };
+    gx_planning p = { .plan = plan, .options = options, .shop = &shop };
     gx_cache *cache = NULL;
     double start = gx_plan_clock();
     gx_status st = GX_OK;
 
     if (cached)
         st = gx_cache_open(options->cache_folder, device, &cache, err);
+    p.cache = cache;
     if (st == GX_OK)
-        st = select_cuda(plan, &shop, cache, err);
+        st = select_cuda(&p, err);
     plan->info.select_s = gx_plan_clock() - start;
     start = gx_plan_clock();
     if (st == GX_OK)
-        st = gx_layout(plan, n_lanes, !options->reuse_off, 0, err);
+        st = lay_out(&p, n_lanes, err);
     plan->info.layout_s = gx_plan_clock() - start;
     start = gx_plan_clock();
     if (st == GX_OK)
-        st = choose_step(plan, options, cache, err);
+        st = choose_step(&p, err);
     if (st == GX_OK && options->steps_per_launch == GX_STEPS_AUTO)
         st = gx_choose_launch(plan, options, cache, err);
     close_workshop(&shop);

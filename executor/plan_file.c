@@ -270,7 +270,8 @@ static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device
         !gx_plan_doc_bool(r->list, doc, "unfused", &plan->unfused))
         return;
     if (lanes < 1 || lanes > GX_MAX_LANES)
-        gx_report(r->list, gx_plan_doc_get(doc, "lanes")->pos, "lanes: expected 1 or 2");
+        gx_report(r->list, gx_plan_doc_get(doc, "lanes")->pos, "lanes: expected 1 to %d",
+                  (int)GX_MAX_LANES);
     else
         plan->n_lanes = (int)lanes;
     if (gx_plan_doc_get(doc, "launch"))

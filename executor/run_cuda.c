@@ -5,21 +5,41 @@
 #include "launch.h"
 #include "ranges.h"
 
-/* Lane 1 starts behind what stands on lane 0, which also brings it into a capture. */
-static gx_status fork_lane(gx_exec *exec, gx_error *err)
+/* The other lanes start behind what stands on lane 0, which also brings them into a
+ * capture. Lanes below *n_forked have. */
+static gx_status fork_lanes(gx_exec *exec, int *n_forked, gx_error *err)
 {
-    const gx_device *device = exec->device;
+    void *const *const stream = exec->device->lane_stream;
 
-    GX_TRY(GX_CUDA(cudaEventRecord(exec->fork_event, device->lane_stream[0]), err));
-    return GX_CUDA(cudaStreamWaitEvent(device->lane_stream[1], exec->fork_event, 0), err);
+    *n_forked = 0;
+    if (!exec->fork_event)
+        return GX_OK;
+    GX_TRY(GX_CUDA(cudaEventRecord(exec->fork_event, stream[0]), err));
+    for (int lane = 1; lane < GX_MAX_LANES; lane++) {
+        if (exec->join_event[lane])
+            GX_TRY(GX_CUDA(cudaStreamWaitEvent(stream[lane], exec->fork_event, 0), err));
+        *n_forked = lane + 1;
+    }
+    return GX_OK;
 }
 
-static gx_status join_lane(gx_exec *exec, gx_error *err)
+static gx_status join_lane(gx_exec *exec, int lane, gx_error *err)
 {
-    const gx_device *device = exec->device;
+    void *const *const stream = exec->device->lane_stream;
+    const cudaEvent_t event = exec->join_event[lane];
 
-    GX_TRY(GX_CUDA(cudaEventRecord(exec->join_event, device->lane_stream[1]), err));
-    return GX_CUDA(cudaStreamWaitEvent(device->lane_stream[0], exec->join_event, 0), err);
+    GX_TRY(GX_CUDA(cudaEventRecord(event, stream[lane]), err));
+    return GX_CUDA(cudaStreamWaitEvent(stream[0], event, 0), err);
+}
+
+static gx_status join_lanes(gx_exec *exec, int n_forked, gx_error *err)
+{
+    gx_status st = GX_OK;
+
+    for (int lane = 1; lane < n_forked; lane++)
+        if (exec->join_event[lane])
+            st = gx_first(st, join_lane(exec, lane, err));
+    return st;
 }
 
 /* Where a step stands among others while it is walked. */
@@ -78,13 +98,12 @@ gx_status gx_walk_cuda(gx_exec *exec, bool follows, gx_after_unit_fn *after_unit
                        void *user, gx_error *err)
 {
     const gx_plan *plan = exec->plan;
-    const bool forks = exec->fork_event != NULL;
     gx_standing at = stand(exec, follows);
     gx_step_ranges ranges;
+    int n_forked;
 
     gx_ranges_step_begin(&ranges, exec);
-    gx_status st = forks ? fork_lane(exec, err) : GX_OK;
-    const bool forked = forks && st == GX_OK;
+    gx_status st = fork_lanes(exec, &n_forked, err);
     for (size_t i = 0; i < plan->n_units && st == GX_OK; i++) {
         gx_ranges_unit_begin(&ranges, i);
         st = launch_unit(exec, i, &at, err);
@@ -94,10 +113,9 @@ gx_status gx_walk_cuda(gx_exec *exec, bool follows, gx_after_unit_fn *after_unit
         if (st != GX_OK)
             gx_error_prefix(err, exec->units[i].name);
     }
-    /* Also after a failure: work left on lane 1 would keep a capture from ending well,
-     * and would run on beside whatever comes next on lane 0. */
-    if (forked)
-        st = gx_first(st, join_lane(exec, err));
+    /* Also after a failure: work left on another lane would keep a capture from ending
+     * well, and would run on beside whatever comes next on lane 0. */
+    st = gx_first(st, join_lanes(exec, n_forked, err));
     /* Not in a capture: the batch is gathered while the step runs. */
     if (st == GX_OK && exec->feed && exec->feed->active)
         st = gx_feed_cuda_launched(exec, 1, err);

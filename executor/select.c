@@ -241,9 +241,8 @@ static gx_status examine_candidate(const gx_selector *s, const gx_site *site,
     return GX_OK;
 }
 
-static gx_status examine_site(search *f, const gx_site *site, gx_error *err)
+gx_status gx_select_examine(const gx_selector *s, const gx_site *site, gx_error *err)
 {
-    const gx_selector *s = f->s;
     const size_t n = (size_t)site->n;
     gx_call *calls = malloc(n * sizeof *calls);
     bool *elided = calloc(n * GX_MAX_ARGS, sizeof *elided);
@@ -421,6 +420,31 @@ static gx_status list_rejected(const search *f, gx_unit *unit, const gx_candidat
     return GX_OK;
 }
 
+void gx_unit_take(gx_unit *unit, const char *key, const gx_candidate *candidate)
+{
+    unit->key = key;
+    unit->us = candidate->us;
+    unit->cached = candidate->cached;
+    unit->n_launches = candidate->n_launches;
+    unit->workspace_bytes = candidate->workspace_bytes;
+    unit->has_algo = candidate->has_algo;
+    memcpy(unit->algo, candidate->algo, sizeof unit->algo);
+}
+
+void gx_count_choices(const gx_selector *selector, gx_plan *plan)
+{
+    plan->info.n_cached = 0;
+    plan->info.n_measured = 0;
+    plan->info.n_forced = 0;
+    for (size_t u = 0; u < plan->n_units; u++) {
+        const gx_unit *unit = &plan->units[u];
+
+        plan->info.n_cached += unit->cached;
+        plan->info.n_measured += !unit->cached && unit->us >= 0;
+        plan->info.n_forced += is_forced(selector, unit->alternative);
+    }
+}
+
 static gx_status emit_unit(const search *f, int32_t first, gx_unit *unit, gx_error *err)
 {
     const cost *way = &f->costs[first];
@@ -428,16 +452,7 @@ static gx_status emit_unit(const search *f, int32_t first, gx_unit *unit, gx_err
     const gx_candidate *candidate = &site->candidates[way->candidate];
 
     GX_TRY(gx_unit_start(f->plan, unit, first, site->n, candidate->alternative, err));
-    unit->key = site->key;
-    unit->us = candidate->us;
-    unit->cached = candidate->cached;
-    unit->n_launches = candidate->n_launches;
-    unit->workspace_bytes = candidate->workspace_bytes;
-    unit->has_algo = candidate->has_algo;
-    memcpy(unit->algo, candidate->algo, sizeof unit->algo);
-    f->plan->info.n_cached += candidate->cached;
-    f->plan->info.n_measured += !candidate->cached && candidate->us >= 0;
-    f->plan->info.n_forced += is_forced(f->s, candidate->alternative);
+    gx_unit_take(unit, site->key, candidate);
     return list_rejected(f, unit, candidate, err);
 }
 
@@ -457,6 +472,7 @@ static gx_status emit_units(const search *f, gx_error *err)
     plan->n_units = 0;
     for (int32_t i = 0; i < n_nodes; i += f->edges[f->costs[i].edge].n)
         GX_TRY(emit_unit(f, i, &plan->units[plan->n_units++], err));
+    gx_count_choices(f->s, plan);
     return GX_OK;
 }
 
@@ -470,7 +486,7 @@ static gx_status run_search(search *f, gx_error *err)
         return out_of_memory(err);
     GX_TRY(find_edges(f, err));
     for (size_t i = 0; i < f->n_sites; i++)
-        GX_TRY(examine_site(f, &f->sites[i], err));
+        GX_TRY(gx_select_examine(f->s, &f->sites[i], err));
     find_costs(f);
     return emit_units(f, err);
 }

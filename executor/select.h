@@ -58,6 +58,24 @@ gx_status gx_select_reference(gx_plan *plan, gx_error *err) GX_MUST_CHECK;
 gx_status gx_unit_start(gx_plan *plan, gx_unit *unit, int32_t first, int32_t n,
                         const gx_alternative *alternative, gx_error *err) GX_MUST_CHECK;
 
+/* Finds out what is not known yet of the candidates of a site, in the cache or by
+ * selector->examine. */
+gx_status gx_select_examine(const gx_selector *selector, const gx_site *site,
+                            gx_error *err) GX_MUST_CHECK;
+/* Puts a candidate into the unit that it covers; `key` lives as long as the plan. */
+void gx_unit_take(gx_unit *unit, const char *key, const gx_candidate *candidate);
+/* Counts in plan->info the units that were cached, measured, forced. */
+void gx_count_choices(const gx_selector *selector, gx_plan *plan);
+
+/* --- chunks.c --- */
+
+/* Cuts a run of updates that is one unit into several, in a new list of units; *any:
+ * there was one to cut. What they cost is not known then: gx_examine_updates finds it
+ * out, and *good is false where one cannot be run. */
+gx_status gx_cut_updates(gx_plan *plan, bool *any, gx_error *err) GX_MUST_CHECK;
+gx_status gx_examine_updates(const gx_selector *selector, gx_plan *plan, bool *good,
+                             gx_error *err) GX_MUST_CHECK;
+
 /* --- select_cuda.c --- */
 
 typedef struct gx_bench gx_bench;
@@ -89,7 +107,7 @@ void gx_cache_add(gx_cache *cache, const char *key, const gx_candidate *candidat
 typedef struct gx_step_choice {
     int n_lanes;
     bool programmatic;
-    double lane_us[2], programmatic_us[2];
+    double lane_us[GX_MAX_LANES], programmatic_us[2];
     const int32_t
         *full_edges; /* units whose edge is full, though it could be otherwise */
     size_t n_full_edges;

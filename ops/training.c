@@ -1,4 +1,5 @@
 /* What follows the backward pass: rates, sums of gradients, their norm, the updates. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"
@@ -6,6 +7,7 @@
 /* A parameter that is updated, and by what. */
 typedef struct update {
     int32_t param;
+    int32_t ready; /* the node that makes the gradient */
     const char *gradient;
     gx_param_group *group; /* NULL where there is no optimizer */
 } update;
@@ -51,13 +53,40 @@ static void find_updates(gx_builder *builder, updates *all)
             continue;
         update *made = &all->list[all->n++];
 
-        *made = (update){ .param = (int32_t)i, .gradient = gradient };
+        const int32_t id = gx_graph_value_id(graph, gradient);
+
+        *made = (update){ .param = (int32_t)i,
+                          .ready = id >= 0 ? graph->values[id].producer : -1,
+                          .gradient = gradient };
         if (!training->op)
             continue;
         made->group =
             &training->groups[i < training->n_values ? training->group_of[i] : 0];
         made->group->used = true;
     }
+}
+
+static int compare_param(const void *a, const void *b)
+{
+    const update *const x = a, *const y = b;
+
+    return (x->param > y->param) - (x->param < y->param);
+}
+
+/* By when the gradient is made; among those of one node as the parameters stand. */
+static int compare_ready(const void *a, const void *b)
+{
+    const update *const x = a, *const y = b;
+
+    if (x->ready != y->ready)
+        return x->ready < y->ready ? -1 : 1;
+    return compare_param(a, b);
+}
+
+static void put_in_order(updates *all, int (*compare)(const void *, const void *))
+{
+    if (all->n > 1)
+        qsort(all->list, all->n, sizeof *all->list, compare);
 }
 
 static bool has_failed(const gx_builder *builder, const updates *all)
@@ -383,10 +412,17 @@ void gx_add_training(gx_builder *builder)
     find_updates(builder, &all);
     if (training->op)
         add_rates(builder, &all);
+    /* The norm adds up in the order of the parameters. But the backward pass ends with
+     * the first layers: what updates the last ones must not stand behind what waits for
+     * those. */
+    put_in_order(&all, compare_ready);
     if (training->accumulate > 1)
         add_sums(builder, &all);
-    if (has_norm)
+    if (has_norm) {
+        put_in_order(&all, compare_param);
         add_norm(builder, &all);
+        put_in_order(&all, compare_ready);
+    }
     if (training->scale && all.norm && !has_failed(builder, &all))
         add_loss_scale(builder, &all);
     if (training->op)

@@ -186,7 +186,7 @@ static void check_program(const test_case *c, const char *where, const char *alt
 }
 
 /* Builds the plan, or leaves it where it would be the same as one that was run before:
- * when nothing takes the forced alternative, or when there is no work for a second lane.
+ * when nothing takes the forced alternative, or when there is no work for the last lane.
  */
 static void check_options(const test_case *c, const gx_plan_options *options)
 {
@@ -205,8 +205,8 @@ static void check_options(const test_case *c, const gx_plan_options *options)
         return;
     }
     const gx_plan_info info = gx_plan_info_get(p.plan);
-    const bool same = (options->force && info.n_forced == 0) ||
-                      (options->lanes == 2 && info.n_lanes == 1);
+    const bool same =
+        (options->force && info.n_forced == 0) || options->lanes > info.n_lanes;
 
     if (!same) {
         totals.n_forced += options->force != NULL;
@@ -241,9 +241,9 @@ static void check_gpu(const test_case *c, bool measured)
 
     for (size_t i = 0; i <= n_names; i++) {
         options.force = i < n_names ? names[i] : NULL;
-        for (int way = totals.is_short ? 2 : 0; way < 4; way++) {
-            options.lanes = 1 + way % 2;
-            options.programmatic = way / 2 ? GX_ON : GX_OFF;
+        for (int way = totals.is_short ? GX_MAX_LANES : 0; way < 2 * GX_MAX_LANES; way++) {
+            options.lanes = 1 + way % GX_MAX_LANES;
+            options.programmatic = way / GX_MAX_LANES ? GX_ON : GX_OFF;
             check_options(c, &options);
         }
     }

@@ -208,6 +208,9 @@ cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t handle,
 /* --- streams --- */
 
 WRAPS(cudaStreamCreateWithFlags);
+WRAPS(cudaStreamCreateWithPriority);
+WRAPS(cudaStreamGetPriority);
+WRAPS(cudaDeviceGetStreamPriorityRange);
 WRAPS(cudaStreamDestroy);
 WRAPS(cudaStreamSynchronize);
 WRAPS(cudaDeviceSynchronize);
@@ -226,6 +229,43 @@ cudaError_t __wrap_cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flag
         fake_note_mistake("a stream of ours is ordered with the default one");
     fake_born(FAKE_STREAM, *stream, (int)error);
     return error;
+}
+
+cudaError_t __wrap_cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags,
+                                                int priority)
+{
+    cudaError_t error = cudaSuccess;
+
+    ENTER(cudaStreamCreateWithPriority);
+    if (fake_is_real())
+        error = __real_cudaStreamCreateWithPriority(stream, flags, priority);
+    else if (!(*stream = calloc(1, sizeof(fake_stream))))
+        abort();
+    else
+        ((fake_stream *)*stream)->priority = priority;
+    if (flags != cudaStreamNonBlocking)
+        fake_note_mistake("a stream of ours is ordered with the default one");
+    fake_born(FAKE_STREAM, *stream, (int)error);
+    return error;
+}
+
+cudaError_t __wrap_cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+    ENTER(cudaStreamGetPriority);
+    if (fake_is_real())
+        return __real_cudaStreamGetPriority(stream, priority);
+    *priority = ((const fake_stream *)stream)->priority;
+    return cudaSuccess;
+}
+
+cudaError_t __wrap_cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    ENTER(cudaDeviceGetStreamPriorityRange);
+    if (fake_is_real())
+        return __real_cudaDeviceGetStreamPriorityRange(least, greatest);
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
 }
 
 cudaError_t __wrap_cudaStreamDestroy(cudaStream_t stream)

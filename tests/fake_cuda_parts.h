@@ -71,6 +71,7 @@ typedef struct fake_stream {
     fake_graph *capture; /* NULL: none */
     long last;           /* place of its last work in the capture */
     long joined;         /* up to where the first stream waits for it */
+    int priority;        /* the lower, the sooner */
 } fake_stream;
 
 typedef struct fake_event {

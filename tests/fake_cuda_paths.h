@@ -16,7 +16,7 @@ typedef struct path_program {
     gx_exec *exec; /* NULL until path_make_exec */
 } path_program;
 
-/* Graph, plan (two lanes where `lanes` says so, nothing measured) and state on GPU 0. */
+/* Graph, plan (for so many lanes, nothing measured) and state on GPU 0. */
 void path_open(path_program *program, int lanes);
 void path_make_exec(path_program *program);
 void path_write_inputs(path_program *program);

@@ -53,6 +53,12 @@ static void a_capture_of_two_lanes_takes_every_failure(void **state)
     fail_each_call_of_capture(2);
 }
 
+static void a_capture_of_three_lanes_takes_every_failure(void **state)
+{
+    (void)state;
+    fail_each_call_of_capture(3);
+}
+
 static void a_failure_at_each_op_leaves_nothing_behind(void **state)
 {
     path_program program;
@@ -256,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_capture_takes_every_failure),
         cmocka_unit_test(a_capture_of_two_lanes_takes_every_failure),
+        cmocka_unit_test(a_capture_of_three_lanes_takes_every_failure),
         cmocka_unit_test(a_failure_at_each_op_leaves_nothing_behind),
         cmocka_unit_test(a_failure_of_the_end_is_told),
         cmocka_unit_test(the_first_failure_is_the_one_that_is_told),

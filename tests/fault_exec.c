@@ -67,6 +67,12 @@ static void a_program_of_two_lanes_takes_every_failure(void **state)
     fail_each_call_of_exec(2);
 }
 
+static void a_program_of_three_lanes_takes_every_failure(void **state)
+{
+    (void)state;
+    fail_each_call_of_exec(3);
+}
+
 static gx_status empty_graph(void *user, gx_error *err)
 {
     double seconds = -1;
@@ -363,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_takes_every_failure),
         cmocka_unit_test(a_program_of_two_lanes_takes_every_failure),
+        cmocka_unit_test(a_program_of_three_lanes_takes_every_failure),
         cmocka_unit_test(measuring_empty_kernels_takes_every_failure),
         cmocka_unit_test(the_profiler_window_takes_every_failure),
         cmocka_unit_test(measuring_a_group_takes_every_failure),

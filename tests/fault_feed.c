@@ -73,7 +73,7 @@ static gx_status whole_exec(void *user, gx_error *err)
 static void a_program_that_is_fed_takes_every_failure(void **state)
 {
     (void)state;
-    for (int lanes = 1; lanes <= 2; lanes++) {
+    for (int lanes = 1; lanes <= 3; lanes++) {
         path_program program = open_program(lanes);
 
         assert_true(path_fail_some_calls(whole_exec, &program, 40) >= 200);

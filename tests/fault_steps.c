@@ -177,7 +177,7 @@ static void many_steps_take_every_failure(void **state)
     path_program program;
 
     (void)state;
-    for (int lanes = 1; lanes <= 2; lanes++) {
+    for (int lanes = 1; lanes <= 3; lanes++) {
         path_open(&program, lanes);
         assert_true(path_fail_each_call(run_loop, &program) >= 100);
         assert_true(path_fail_some_calls(run_unrolled, &program, 6) >= 60);
@@ -250,8 +250,11 @@ static void steps_of_one_lane_overlap(void **state)
     assert_int_equal(edges_of(1, GX_ON, &four), 4 * edges + 3);
     assert_int_equal(edges_of(1, GX_ON, &loop), edges);
     assert_int_equal(edges_of(1, GX_OFF, &four), 0);
-    const int64_t forked = edges_of(2, GX_ON, &one);
-    assert_int_equal(edges_of(2, GX_ON, &four), 4 * forked);
+    for (int lanes = 2; lanes <= 3; lanes++) {
+        const int64_t forked = edges_of(lanes, GX_ON, &one);
+
+        assert_int_equal(edges_of(lanes, GX_ON, &four), 4 * forked);
+    }
 }
 
 /* --- what a kernel may load ahead of its wait --- */
@@ -322,9 +325,11 @@ static void what_an_earlier_step_wrote_is_not_loaded_early(void **state)
     n = walk_two(1, GX_OFF, 0);
     for (size_t u = 0; u < 2 * n; u++)
         assert_true(first_step[u]);
-    n = walk_two(2, GX_ON, 0); /* lanes join and fork between steps */
-    for (size_t u = 0; u < 2 * n; u++)
-        assert_true(first_step[u]);
+    for (int lanes = 2; lanes <= 3; lanes++) { /* which join and fork between steps */
+        n = walk_two(lanes, GX_ON, 0);
+        for (size_t u = 0; u < 2 * n; u++)
+            assert_true(first_step[u]);
+    }
 }
 
 int main(void)

@@ -193,10 +193,10 @@ static void compare(const char *path, const char *precision, const char *force)
     static const struct {
         int lanes, steps_per_launch;
         gx_mode mode;
-    } ways[] = { { 1, 1, GX_MODE_GRAPH },
-                 { 2, 1, GX_MODE_GRAPH },
-                 { 2, 4, GX_MODE_GRAPH },
-                 { 2, 1, GX_MODE_EAGER } };
+    } ways[] = { { 1, 1, GX_MODE_GRAPH }, { 2, 1, GX_MODE_GRAPH },
+                 { 2, 4, GX_MODE_GRAPH }, { 2, 1, GX_MODE_EAGER },
+                 { 3, 1, GX_MODE_GRAPH }, { 3, 4, GX_MODE_GRAPH },
+                 { 3, 1, GX_MODE_EAGER } };
     char *text = read_model(path);
     char *at = strstr(text, "precision: ");
     gpu_options options = { .force = force, .folder = "graphs/examples" };
@@ -219,13 +219,15 @@ static void compare(const char *path, const char *precision, const char *force)
     free(text);
 }
 
-/* Products by the library, and by kernels of ours, which are delayed as well. */
+/* Products by the library, and by kernels of ours, which are delayed as well; updates by
+ * one kernel each, and by one for many. */
 static void compare_each_way(const char *path)
 {
     need_delays();
     compare(path, "tf32", NULL);
     compare(path, "tf32", "fused");
     compare(path, "tf32", "tile");
+    compare(path, "tf32", "multi");
     compare(path, "bf16", "fused");
 }
 

@@ -8,9 +8,13 @@
 
 enum { MOST_UNITS = 64, STEPS = 20, FEW = 5 };
 
+static int n_lanes = 1; /* of the programs that a test opens */
+
 static gpu_options programmatic(void)
 {
-    return (gpu_options){ .n_layers = test_is_short() ? 2 : 4, .programmatic = GX_ON };
+    return (gpu_options){ .n_layers = test_is_short() ? 2 : 4,
+                          .lanes = n_lanes,
+                          .programmatic = GX_ON };
 }
 
 static void need_programmatic(void)
@@ -65,7 +69,7 @@ static uint64_t run(const bool *full, gx_mode mode, int64_t *n_programmatic)
     return bits;
 }
 
-static void each_edge_may_be_full_and_no_bit_changes(void **state)
+static void check_each_edge(void)
 {
     const gpu_options options = programmatic();
     gpu_program program;
@@ -75,8 +79,6 @@ static void each_edge_may_be_full_and_no_bit_changes(void **state)
     int64_t n_all, n_now;
     gx_error err;
 
-    (void)state;
-    need_programmatic();
     const uint64_t expected = run(NULL, GX_MODE_GRAPH, &n_all);
 
     gpu_open(&program, &options);
@@ -93,15 +95,22 @@ static void each_edge_may_be_full_and_no_bit_changes(void **state)
     }
 }
 
-static void choosing_leaves_a_plan_that_runs(void **state)
+static void each_edge_may_be_full_and_no_bit_changes(void **state)
+{
+    (void)state;
+    need_programmatic();
+    for (n_lanes = 1; n_lanes <= GX_MAX_LANES; n_lanes++)
+        check_each_edge();
+    n_lanes = 1;
+}
+
+static void check_choice(void)
 {
     const gpu_options options = programmatic();
     gpu_program program, other;
     gx_error err;
     int64_t n_all;
 
-    (void)state;
-    need_programmatic();
     const uint64_t expected = run(NULL, GX_MODE_GRAPH, &n_all);
 
     gpu_open(&program, &options);
@@ -112,6 +121,15 @@ static void choosing_leaves_a_plan_that_runs(void **state)
     assert_true(gx_exec_stats_get(program.exec).programmatic_edges <= n_all);
     gpu_close(&other);
     gpu_close(&program);
+}
+
+static void choosing_leaves_a_plan_that_runs(void **state)
+{
+    (void)state;
+    need_programmatic();
+    for (n_lanes = 1; n_lanes <= GX_MAX_LANES; n_lanes++)
+        check_choice();
+    n_lanes = 1;
 }
 
 int main(void)

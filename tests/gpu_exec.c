@@ -122,15 +122,56 @@ static void modes_may_be_mixed(void **state)
     gpu_close(&program);
 }
 
-static void two_lanes_give_the_bits_of_one(void **state)
+static void more_lanes_give_the_bits_of_one(void **state)
 {
     const gpu_options one = { .n_layers = 5, .batch = 64, .outer = 64 };
-    const gpu_options two = { .n_layers = 5, .batch = 64, .outer = 64, .lanes = 2 };
 
     (void)state;
     const uint64_t expected = bits_after(&one, GX_MODE_EAGER, 50);
-    assert_int_equal(bits_after(&two, GX_MODE_EAGER, 50), expected);
-    assert_int_equal(bits_after(&two, GX_MODE_GRAPH, 50), expected);
+    for (int lanes = 2; lanes <= 3; lanes++) {
+        gpu_options more = one;
+
+        more.lanes = lanes;
+        assert_int_equal(bits_after(&more, GX_MODE_EAGER, 50), expected);
+        assert_int_equal(bits_after(&more, GX_MODE_GRAPH, 50), expected);
+    }
+}
+
+static size_t count_updates(const gpu_options *options)
+{
+    gpu_program program;
+    size_t n = 0;
+
+    gpu_open(&program, options);
+    for (size_t u = 0; u < gx_plan_unit_count(program.plan); u++)
+        n += gx_plan_unit(program.plan, u).lane == 2;
+    gpu_close(&program);
+    return n;
+}
+
+/* Wide enough that the updates are cut. */
+static void updates_in_chunks_give_the_bits_of_one_launch(void **state)
+{
+    const gpu_options whole = {
+        .n_layers = 5, .batch = 64, .outer = 512, .force = "multi"
+    };
+    gpu_options cut = whole;
+
+    (void)state;
+    cut.lanes = 3;
+    assert_in_range(count_updates(&cut), 3, 8);
+    const uint64_t expected = bits_after(&whole, GX_MODE_EAGER, 50);
+    for (int on = 0; on < 2; on++) {
+        cut.programmatic = on ? GX_ON : GX_OFF;
+        for (int k = 1; k <= 5; k += 4) {
+            cut.steps_per_launch = k;
+            assert_int_equal(bits_after(&cut, GX_MODE_EAGER, 50), expected);
+            assert_int_equal(bits_after(&cut, GX_MODE_GRAPH, 50), expected);
+        }
+        cut.step_loop = true;
+        assert_int_equal(bits_after(&cut, GX_MODE_GRAPH, 50), expected);
+        cut.step_loop = false;
+    }
 }
 
 static void k_steps_a_launch_give_the_bits_of_one(void **state)
@@ -472,7 +513,8 @@ int main(void)
         cmocka_unit_test(a_product_that_wants_a_workspace_adds_no_memory_nodes),
         cmocka_unit_test(eager_and_graph_give_the_same_bits_at_each_step),
         cmocka_unit_test(modes_may_be_mixed),
-        cmocka_unit_test(two_lanes_give_the_bits_of_one),
+        cmocka_unit_test(more_lanes_give_the_bits_of_one),
+        cmocka_unit_test(updates_in_chunks_give_the_bits_of_one_launch),
         cmocka_unit_test(k_steps_a_launch_give_the_bits_of_one),
         cmocka_unit_test(programmatic_edges_change_no_bit_in_1000_replays),
         cmocka_unit_test(a_new_rate_takes_effect_without_a_rebuild),

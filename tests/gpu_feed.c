@@ -123,7 +123,7 @@ static void streaming_changes_no_bit(void **state)
     (void)state;
     write_rows();
     for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
-        for (int lanes = 1; lanes <= 2; lanes++) {
+        for (int lanes = 1; lanes <= 3; lanes++) {
             fed resident = open_fed(precisions[p], GX_STREAM_OFF, lanes);
             fed stream = open_fed(precisions[p], GX_STREAM_ON, lanes);
             gx_snapshot *start;

@@ -88,6 +88,7 @@ static void eager_and_graph_give_the_same_bits(void **state)
     };
     const gpu_options plain = { .lanes = 1 };
     const gpu_options two = { .lanes = 2, .programmatic = GX_ON };
+    const gpu_options all = { .lanes = 3, .programmatic = GX_ON, .steps_per_launch = 2 };
     const gpu_options three = { .lanes = 1, .steps_per_launch = 4 };
 
     (void)state;
@@ -104,6 +105,8 @@ static void eager_and_graph_give_the_same_bits(void **state)
                     bits_after(precision, optimizer, beside, GX_MODE_GRAPH, &plain));
         assert_true(bits ==
                     bits_after(precision, optimizer, beside, GX_MODE_GRAPH, &two));
+        assert_true(bits ==
+                    bits_after(precision, optimizer, beside, GX_MODE_GRAPH, &all));
         assert_true(bits ==
                     bits_after(precision, optimizer, beside, GX_MODE_GRAPH, &three));
     }

@@ -176,12 +176,14 @@ static void one_lane(void **state)
     trace_program(NULL, false);
 }
 
-static void two_lanes(void **state)
+static void several_lanes(void **state)
 {
-    const gpu_options options = { .lanes = 2, .n_layers = 4 };
-
     (void)state;
-    trace_program(&options, false);
+    for (int lanes = 2; lanes <= 3; lanes++) {
+        const gpu_options options = { .lanes = lanes, .n_layers = 4 };
+
+        trace_program(&options, false);
+    }
 }
 
 static void programmatic_launches(void **state)
@@ -294,7 +296,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_lane),
-        cmocka_unit_test(two_lanes),
+        cmocka_unit_test(several_lanes),
         cmocka_unit_test(programmatic_launches),
         cmocka_unit_test(a_child_graph),
         cmocka_unit_test(an_empty_window_harms_none),

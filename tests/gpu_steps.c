@@ -72,7 +72,7 @@ static void same_by_launches(const gpu_options *base)
 static void launches_change_no_bit(void **state)
 {
     (void)state;
-    for (int lanes = 1; lanes <= 2; lanes++)
+    for (int lanes = 1; lanes <= 3; lanes++)
         for (int on = 0; on < 2; on++) {
             const gpu_options base = { .n_layers = 4,
                                        .lanes = lanes,

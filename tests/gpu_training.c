@@ -72,6 +72,7 @@ static void eager_and_graph_give_the_same_bits(void **state)
     static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
     const gpu_options plain = { .lanes = 1 };
     const gpu_options two = { .lanes = 2, .programmatic = GX_ON };
+    const gpu_options all = { .lanes = 3, .programmatic = GX_ON, .steps_per_launch = 3 };
     const gpu_options three = { .lanes = 1, .steps_per_launch = 3 };
 
     (void)state;
@@ -86,6 +87,8 @@ static void eager_and_graph_give_the_same_bits(void **state)
                         bits_after(precisions[p], optimizers[i], GX_MODE_GRAPH, &plain));
             assert_true(bits ==
                         bits_after(precisions[p], optimizers[i], GX_MODE_GRAPH, &two));
+            assert_true(bits ==
+                        bits_after(precisions[p], optimizers[i], GX_MODE_GRAPH, &all));
             assert_true(bits ==
                         bits_after(precisions[p], optimizers[i], GX_MODE_GRAPH, &three));
         }

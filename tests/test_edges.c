@@ -107,6 +107,28 @@ static void a_full_edge_and_another_lane_have_none(void **state)
     test_graph_free(t);
 }
 
+/* The first launch of a lane follows nothing on it. */
+static void each_lane_begins_without_an_edge(void **state)
+{
+    test_graph *t = chain();
+    gx_edge edges[N_UNITS];
+    int32_t n_sets;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_layout(&t->plan, 1, true, 0, &err), &err);
+    for (int lane = 1; lane < GX_MAX_LANES; lane++) {
+        t->plan.units[3].lane = lane;
+        assert_true(t->plan.units[3].programmatic_first);
+        const size_t n = list(t, edges, &n_sets);
+
+        assert_int_equal(n, N_UNITS - 2);
+        for (size_t i = 0; i < n; i++)
+            assert_true(edges[i].unit != 3 && edges[i].before != 3);
+    }
+    test_graph_free(t);
+}
+
 static void a_plan_for_the_cpu_has_nothing_to_measure(void **state)
 {
     test_graph *t = chain();
@@ -128,6 +150,7 @@ int main(void)
         cmocka_unit_test(equal_edges_are_one_set),
         cmocka_unit_test(units_that_launch_nothing_are_passed_over),
         cmocka_unit_test(a_full_edge_and_another_lane_have_none),
+        cmocka_unit_test(each_lane_begins_without_an_edge),
         cmocka_unit_test(a_plan_for_the_cpu_has_nothing_to_measure),
     };
 

@@ -122,8 +122,8 @@ static touch touches(const gx_plan *plan, size_t u, int32_t id)
 }
 
 /* before[a][b]: unit a has ended before unit b starts, by lanes and waits alone. `skip`:
- * the wait of that unit is left out. */
-static void close_order(const gx_plan *plan, size_t skip,
+ * wait number `wait` of that unit is left out. */
+static void close_order(const gx_plan *plan, size_t skip, int wait,
                         bool before[MAX_UNITS][MAX_UNITS])
 {
     const size_t n = plan->n_units;
@@ -132,8 +132,8 @@ static void close_order(const gx_plan *plan, size_t skip,
     for (size_t b = 0; b < n; b++) {
         for (size_t a = 0; a < b; a++)
             before[a][b] = plan->units[a].lane == plan->units[b].lane;
-        for (int w = 0; w < plan->units[b].n_waits && b != skip; w++)
-            before[plan->units[b].waits[w]][b] = true;
+        for (int w = 0; w < plan->units[b].n_waits; w++)
+            before[plan->units[b].waits[w]][b] |= b != skip || w != wait;
     }
     for (size_t k = 0; k < n; k++) {
         for (size_t a = 0; a < n; a++) {
@@ -226,13 +226,13 @@ static void check_waits_are_needed(const gx_plan *plan)
     for (size_t u = 0; u < plan->n_units; u++) {
         const gx_unit *unit = &plan->units[u];
 
-        assert_in_range(unit->n_waits, 0, 1);
-        if (unit->n_waits == 0)
-            continue;
-        assert_true(plan->units[unit->waits[0]].signals);
-        assert_int_not_equal(plan->units[unit->waits[0]].lane, unit->lane);
-        close_order(plan, u, without);
-        assert_false(without[unit->waits[0]][u]);
+        assert_in_range(unit->n_waits, 0, plan->n_lanes - 1);
+        for (int w = 0; w < unit->n_waits; w++) {
+            assert_true(plan->units[unit->waits[w]].signals);
+            assert_int_not_equal(plan->units[unit->waits[w]].lane, unit->lane);
+            close_order(plan, u, w, without);
+            assert_false(without[unit->waits[w]][u]);
+        }
     }
 }
 
@@ -318,18 +318,18 @@ static void random_programs_are_right_on_any_interleaving(void **state)
 {
     static bool before[MAX_UNITS][MAX_UNITS];
     test_random random = test_random_start(test_seed());
-    int n_two = 0, n_shared = 0, n_elided = 0, n_steady = 0;
+    int n_two = 0, n_three = 0, n_both = 0, n_shared = 0, n_elided = 0, n_steady = 0;
 
     (void)state;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 500; round++) {
         test_graph *t = random_program(&random);
         gx_error err = { 0 };
 
-        for (int lanes = 1; lanes <= 2; lanes++) {
+        for (int lanes = 1; lanes <= GX_MAX_LANES; lanes++) {
             assert_ok(gx_layout(&t->plan, lanes, true, 0, &err), &err);
             assert_true(t->plan.n_units <= MAX_UNITS);
             assert_true(t->plan.n_lanes <= lanes);
-            close_order(&t->plan, SIZE_MAX, before);
+            close_order(&t->plan, SIZE_MAX, 0, before);
             check_hazards(&t->plan, before);
             check_memory(&t->plan, before);
             check_waits_are_needed(&t->plan);
@@ -337,6 +337,9 @@ static void random_programs_are_right_on_any_interleaving(void **state)
             n_steady += check_steady(&t->plan, before);
             assert_true(t->plan.arena_bytes <= t->plan.naive_bytes);
             n_two += t->plan.n_lanes == 2;
+            n_three += t->plan.n_lanes == 3;
+            for (size_t u = 0; u < t->plan.n_units; u++)
+                n_both += t->plan.units[u].n_waits == 2;
             n_shared += t->plan.arena_bytes < t->plan.naive_bytes;
             for (size_t i = 0; i < t->graph.n_values; i++)
                 n_elided += t->plan.slots[i].elided;
@@ -344,7 +347,8 @@ static void random_programs_are_right_on_any_interleaving(void **state)
         test_graph_free(t);
     }
     /* Else nothing of interest was tested. */
-    assert_true(n_two > 100 && n_shared > 100 && n_elided > 100 && n_steady > 100);
+    assert_true(n_two > 100 && n_three > 100 && n_both > 10);
+    assert_true(n_shared > 100 && n_elided > 100 && n_steady > 100);
 }
 
 static void without_reuse_nothing_overlaps(void **state)
@@ -356,7 +360,7 @@ static void without_reuse_nothing_overlaps(void **state)
         test_graph *t = random_program(&random);
         gx_error err = { 0 };
 
-        assert_ok(gx_layout(&t->plan, 2, false, 0, &err), &err);
+        assert_ok(gx_layout(&t->plan, GX_MAX_LANES, false, 0, &err), &err);
         assert_int_equal(t->plan.arena_bytes, t->plan.naive_bytes);
         for (int32_t a = 0; a < (int32_t)t->graph.n_values; a++) {
             for (int32_t b = 0; b < a; b++) {
@@ -426,6 +430,150 @@ static void weight_gradients_and_their_updates_go_to_lane_1(void **state)
     assert_int_equal(units[6].n_waits, 1);
     assert_int_equal(units[6].waits[0], 5);
     assert_int_equal(units[7].n_waits, 0);
+    test_graph_free(t);
+}
+
+/* Three layers whose updates are one unit each: backward is dy3, then dw and dx of each
+ * layer from the last to the first, then `extra` optimizer nodes, the updates, the end.
+ */
+enum { DW3 = 4, DX3, DW2, DX2, DW1, EXTRA };
+
+static test_graph *layers(const gx_op *extra, const int32_t *extra_args)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 8);
+    int32_t w[3], h[4] = { x }, dw[3], dx[4];
+
+    for (int i = 0; i < 3; i++) {
+        w[i] = test_value(t, GX_VALUE_PARAM, 8);
+        h[i + 1] = test_value(t, GX_VALUE_TEMP, 100);
+        test_node(t, &test_make, GX_PHASE_FORWARD,
+                  (int32_t[]){ h[i], w[i], -1, h[i + 1], -1 });
+    }
+    dx[3] = test_value(t, GX_VALUE_TEMP, 100);
+    test_node(t, &test_make, GX_PHASE_BACKWARD, (int32_t[]){ h[3], -1, -1, dx[3], -1 });
+    for (int i = 2; i >= 0; i--) {
+        dw[i] = test_value(t, GX_VALUE_TEMP, 8);
+        test_node(t, &test_make, GX_PHASE_BACKWARD,
+                  (int32_t[]){ h[i], dx[i + 1], -1, dw[i], -1 });
+        dx[i] = i > 0 ? test_value(t, GX_VALUE_TEMP, 100) : -1;
+        if (i > 0)
+            test_node(t, &test_make, GX_PHASE_BACKWARD,
+                      (int32_t[]){ dx[i + 1], w[i], -1, dx[i], -1 });
+    }
+    const int32_t made = extra ? test_value(t, GX_VALUE_TEMP, 1) : -1;
+
+    if (extra)
+        test_node(t, extra, GX_PHASE_OPTIMIZER,
+                  extra_args ? (int32_t[]){ dw[0], dw[1], dw[2], made, -1 }
+                             : (int32_t[]){ -1, -1, -1, made, -1 });
+    for (int i = 2; i >= 0; i--)
+        test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w[i], dw[i] });
+    test_node(t, &test_make, GX_PHASE_STEP,
+              (int32_t[]){ dx[1], made, -1, test_value(t, GX_VALUE_TEMP, 8), -1 });
+    test_graph_finish(t);
+    for (size_t i = 0; i < t->graph.n_nodes; i++)
+        test_unit(t, 1, &storing);
+    return t;
+}
+
+static void assert_waits(const gx_unit *unit, int lane, int32_t first, int32_t second)
+{
+    assert_int_equal(unit->lane, lane);
+    assert_int_equal(unit->n_waits, (first >= 0) + (second >= 0));
+    if (first >= 0)
+        assert_int_equal(unit->waits[0], first);
+    if (second >= 0)
+        assert_int_equal(unit->waits[1], second);
+}
+
+/* An update waits for its gradient, and for what read its parameter last; that of the
+ * first layer, whose input has no gradient, for the gradient alone. */
+static void updates_start_on_lane_2_as_their_gradients_come(void **state)
+{
+    test_graph *t = layers(NULL, NULL);
+    const gx_unit *units = t->plan.units;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_layout(&t->plan, 3, true, 0, &err), &err);
+    assert_int_equal(t->plan.n_lanes, 3);
+    assert_int_equal(t->plan.n_early, 2);
+    assert_waits(&units[DW3], 1, 3, -1);
+    assert_waits(&units[DX3], 0, -1, -1);
+    assert_waits(&units[DW2], 1, DX3, -1);
+    assert_waits(&units[EXTRA], 2, DX3, DW3);
+    assert_waits(&units[EXTRA + 1], 2, DX2, DW2);
+    assert_waits(&units[EXTRA + 2], 2, DW1, -1);
+    assert_waits(&units[EXTRA + 3], 0, -1, -1);
+    for (size_t u = 0; u < t->plan.n_units; u++) {
+        assert_int_equal(units[u].signals, (u >= 3 && u <= DW1));
+        if (units[u].lane == 2)
+            assert_false(units[u].programmatic_first);
+    }
+    /* On two lanes they follow the last gradient. */
+    assert_ok(gx_layout(&t->plan, 2, true, 0, &err), &err);
+    assert_int_equal(t->plan.n_lanes, 2);
+    assert_int_equal(t->plan.n_early, 0);
+    for (int u = EXTRA; u < EXTRA + 3; u++)
+        assert_int_equal(units[u].lane, 1);
+    test_graph_free(t);
+}
+
+/* What all updates would wait for on lane 2, and need not: a norm that nothing but the
+ * end of the step reads stays with the gradients; a rate, which needs nothing, is made
+ * there and not behind the backward pass. */
+static void nothing_stands_before_the_first_update_on_lane_2(void **state)
+{
+    test_graph *norm = layers(&test_make, (int32_t[]){ 0 });
+    test_graph *rate = layers(&test_make, NULL);
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_layout(&norm->plan, 3, true, 0, &err), &err);
+    assert_waits(&norm->plan.units[EXTRA], 1, -1, -1);
+    assert_waits(&norm->plan.units[EXTRA + 1], 2, DX3, DW3);
+    assert_int_equal(norm->plan.n_early, 2);
+    assert_ok(gx_layout(&rate->plan, 3, true, 0, &err), &err);
+    assert_waits(&rate->plan.units[EXTRA], 2, -1, -1);
+    assert_waits(&rate->plan.units[EXTRA + 1], 2, DX3, DW3);
+    assert_int_equal(rate->plan.n_early, 2);
+    test_graph_free(rate);
+    test_graph_free(norm);
+}
+
+/* Then they gain nothing by a lane of their own. */
+static void updates_that_wait_for_every_gradient_are_not_early(void **state)
+{
+    test_graph *t = layers(&test_make, (int32_t[]){ 0 });
+    const int32_t norm = t->graph.nodes[EXTRA].arg[TEST_P];
+    gx_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 3; i++) /* as where they are clipped: of the norm, too */
+        t->graph.nodes[EXTRA + 1 + i].arg[TEST_G] = norm;
+    assert_ok(gx_layout(&t->plan, 3, true, 0, &err), &err);
+    assert_int_equal(t->plan.n_lanes, 3);
+    assert_waits(&t->plan.units[EXTRA + 1], 2, EXTRA, -1);
+    assert_int_equal(t->plan.n_early, 0);
+    test_graph_free(t);
+}
+
+/* Lane 0 has waited for lane 2, which had waited for lane 1: a second wait says nothing
+ * new. */
+static void a_wait_passes_on_what_was_waited_for(void **state)
+{
+    test_graph *t = layers(NULL, NULL);
+    const int32_t dw3 = t->graph.nodes[DW3].arg[TEST_P];
+    const int32_t w3 = t->graph.nodes[EXTRA].arg[TEST_W];
+    const int32_t last = EXTRA + 3;
+    gx_error err = { 0 };
+
+    (void)state;
+    t->graph.nodes[last].arg[TEST_A] = dw3; /* made on lane 1 */
+    t->graph.nodes[last].arg[TEST_B] = w3;  /* updated on lane 2, behind it */
+    assert_ok(gx_layout(&t->plan, 3, true, 0, &err), &err);
+    assert_waits(&t->plan.units[last], 0, EXTRA, -1);
     test_graph_free(t);
 }
 
@@ -637,6 +785,10 @@ int main(void)
         cmocka_unit_test(random_programs_are_right_on_any_interleaving),
         cmocka_unit_test(without_reuse_nothing_overlaps),
         cmocka_unit_test(weight_gradients_and_their_updates_go_to_lane_1),
+        cmocka_unit_test(updates_start_on_lane_2_as_their_gradients_come),
+        cmocka_unit_test(nothing_stands_before_the_first_update_on_lane_2),
+        cmocka_unit_test(updates_that_wait_for_every_gradient_are_not_early),
+        cmocka_unit_test(a_wait_passes_on_what_was_waited_for),
         cmocka_unit_test(one_lane_needs_no_waits_and_chains_its_launches),
         cmocka_unit_test(a_read_of_what_was_just_updated_is_a_full_edge),
         cmocka_unit_test(weights_are_steady_until_they_are_updated),

@@ -447,9 +447,9 @@ static void options_that_mean_nothing_here_are_refused(void **state)
         const char *message;
     } cases[] = {
         { { .device = GX_CPU, .force = "tile" }, "forcing an alternative" },
-        { { .device = GX_CPU, .lanes = 2 }, "a second lane" },
+        { { .device = GX_CPU, .lanes = 2 }, "more than one lane" },
         { { .device = GX_CPU, .programmatic = GX_ON }, "programmatic launch" },
-        { { .device = GX_CPU, .lanes = 3 }, "lanes: 3" },
+        { { .device = GX_CPU, .lanes = 4 }, "lanes: 4" },
         { { .device = GX_CPU, .lanes = -1 }, "lanes: -1" },
         { { .device = -2 }, "no device -2" },
         { { .device = 0, .force = "no such thing" }, "no such thing" },

@@ -126,7 +126,7 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
     try_changed(graph, "driver: 0", "driver: 13000", GX_ERR_MODEL,
                 "made for driver 13000");
     try_changed(graph, "kind: train", "kind: eval", GX_ERR_MODEL, "kind");
-    try_changed(graph, "lanes: 1", "lanes: 7", GX_ERR_MODEL, "expected 1 or 2");
+    try_changed(graph, "lanes: 1", "lanes: 7", GX_ERR_MODEL, "expected 1 to 3");
     try_changed(graph,
                 "units:", "launch: {steps: 4097, loop: false}\nunits:", GX_ERR_MODEL,
                 "expected 1 to 4096 steps");
@@ -273,9 +273,9 @@ static void choices_come_back_whole(void **state)
     gx_candidate in = measured(&lt, 4.125);
     gx_candidate bad = measured(&tile, -1);
     gx_candidate out = { .alternative = &lt };
-    const gx_step_choice step = { .n_lanes = 2,
+    const gx_step_choice step = { .n_lanes = 3,
                                   .programmatic = true,
-                                  .lane_us = { 10.5, 9.25 },
+                                  .lane_us = { 10.5, 9.25, 8.75 },
                                   .programmatic_us = { 11, 9.25 },
                                   .full_edges = (const int32_t[]){ 3, 70000 },
                                   .n_full_edges = 2 };
@@ -309,8 +309,9 @@ static void choices_come_back_whole(void **state)
     assert_string_equal(out.refused, bad.refused);
     assert_false(gx_cache_find(cache, "another", &out, arena));
     assert_true(gx_cache_find_step(cache, "step #1", &step_out));
-    assert_int_equal(step_out.n_lanes, 2);
-    assert_true(step_out.programmatic && step_out.lane_us[1] == 9.25);
+    assert_int_equal(step_out.n_lanes, 3);
+    assert_true(step_out.programmatic);
+    assert_memory_equal(step_out.lane_us, step.lane_us, sizeof step.lane_us);
     assert_int_equal(step_out.n_full_edges, 2);
     assert_int_equal(step_out.full_edges[0], 3);
     assert_int_equal(step_out.full_edges[1], 70000);
@@ -432,10 +433,10 @@ static void a_broken_cache_is_left_aside_with_the_reason_and_replaced(void **sta
     static const char *const broken[] = {
         "{{{",
         "",
-        "gexec_cache: 1\nsites: [1, 2]\n",
+        "gexec_cache: 2\nsites: [1, 2]\n",
         "\xff\xfe",
         "- 1\n",
-        "gexec_cache: 1\ndevice: {name: other}\nsites: {}\nsteps: {}\n",
+        "gexec_cache: 2\ndevice: {name: other}\nsites: {}\nsteps: {}\n",
     };
     char *folder = test_path("broken");
     gx_arena *arena = gx_arena_create();
@@ -466,6 +467,38 @@ static void a_broken_cache_is_left_aside_with_the_reason_and_replaced(void **sta
         free(path);
     }
     gx_arena_free(arena);
+    free(folder);
+}
+
+/* What an older gexec of the same version has measured is of older kernels. */
+static void a_cache_of_another_format_is_left_aside(void **state)
+{
+    static const char head[] = "gexec_cache: 2";
+    char *folder = test_path("format");
+    gx_arena *arena = gx_arena_create();
+    gx_cache *cache = open_cache(folder, &card);
+    gx_candidate one = measured(&lt, 1), out = { .alternative = &lt };
+    size_t length;
+
+    (void)state;
+    gx_cache_add(cache, "one", &one);
+    save_and_close(cache);
+    char *path = cache_file(folder);
+    char *text = test_read(path, &length);
+
+    assert_memory_equal(text, head, strlen(head));
+    text[strlen(head) - 1] = '1';
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    cache = open_cache(folder, &card);
+    assert_has(gx_cache_note(cache), "not a plan cache of format 2");
+    assert_false(gx_cache_find(cache, "one", &out, arena));
+    gx_cache_close(cache);
+    gx_arena_free(arena);
+    free(text);
+    free(path);
     free(folder);
 }
 
@@ -525,6 +558,7 @@ int main(void)
         cmocka_unit_test(cards_and_versions_have_files_of_their_own),
         cmocka_unit_test(a_step_without_its_edges_is_measured_again),
         cmocka_unit_test(a_broken_cache_is_left_aside_with_the_reason_and_replaced),
+        cmocka_unit_test(a_cache_of_another_format_is_left_aside),
         cmocka_unit_test(a_cache_that_cannot_be_written_is_noted),
         cmocka_unit_test(the_cache_lies_where_the_user_keeps_such_files),
     };

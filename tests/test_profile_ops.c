@@ -170,6 +170,13 @@ static void the_path_goes_over_the_lane_that_ends_last(void **state)
     assert_true(near(floor.path_s, 31e-6));
     assert_int_equal(floor.n_nodes, 1 + 3 + 5);
 
+    units[3].lane = 2; /* which 2 does not stand before */
+    units[3].floor_s = 40e-6;
+    assert_ok(gx_profile_path(units, 5, &pass, &ceilings, &floor, &err), &err);
+    assert_true(near(floor.path_s, 40e-6));
+    assert_int_equal(floor.n_units, 1);
+    units[3].floor_s = 0.5e-6;
+
     for (size_t i = 0; i < 5; i++)
         units[i].lane = 0;
     assert_ok(gx_profile_path(units, 5, NULL, &ceilings, &floor, &err), &err);

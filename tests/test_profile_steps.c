@@ -157,20 +157,19 @@ static void pairs_of_ops_have_their_idle_time(void **state)
     drop_pass(&pass);
 }
 
-static void lanes_overlap_for_as_long_as_both_run(void **state)
+typedef struct lane_work {
+    int64_t start, end;
+    int lane;
+} lane_work;
+
+static double overlap_of(const lane_work *work, size_t n)
 {
     gx_profile_pass pass = start_pass(GX_MODE_GRAPH);
     gx_trace *const trace = pass.trace;
-    static const struct {
-        int64_t start, end;
-        int lane;
-    } work[] = { { 1000, 1100, 0 }, { 1010, 1020, 1 }, { 1030, 1040, 1 },
-                 { 1050, 1130, 1 }, { 1090, 1120, 0 }, { 1200, 1300, 1 } };
 
-    (void)state;
     add_range(trace, "step", 900, 1000);
     add_call(trace, "cudaGraphLaunch", 950, 960, 1);
-    for (size_t i = 0; i < ARRAY_SIZE(work); i++) {
+    for (size_t i = 0; i < n; i++) {
         gx_trace_activity *const activity =
             made_activity(trace, "k", work[i].start, work[i].end, 0, 1);
 
@@ -180,8 +179,25 @@ static void lanes_overlap_for_as_long_as_both_run(void **state)
     }
     finish_pass(&pass, &ten);
     assert_ok(gx_profile_overlap(&pass, &err), &err);
-    assert_true(pass.lane_overlap_ns == 10 + 10 + 70);
+    const double overlap = pass.lane_overlap_ns;
+
     drop_pass(&pass);
+    return overlap;
+}
+
+static void lanes_overlap_for_as_long_as_both_run(void **state)
+{
+    static const lane_work two[] = { { 1000, 1100, 0 }, { 1010, 1020, 1 },
+                                     { 1030, 1040, 1 }, { 1050, 1130, 1 },
+                                     { 1090, 1120, 0 }, { 1200, 1300, 1 } };
+    /* Lanes 1 and 2 under lane 0, which ends before them; lane 2 alone beside lane 0. */
+    static const lane_work three[] = { { 1000, 1050, 0 }, { 1010, 1060, 1 },
+                                       { 1020, 1070, 2 }, { 1100, 1140, 2 },
+                                       { 1110, 1120, 0 }, { 1115, 1118, 1 } };
+
+    (void)state;
+    assert_true(overlap_of(two, ARRAY_SIZE(two)) == 10 + 10 + 70);
+    assert_true(overlap_of(three, ARRAY_SIZE(three)) == 50 + 10);
 }
 
 static void one_lane_has_no_overlap(void **state)

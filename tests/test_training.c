@@ -430,9 +430,64 @@ static void the_rate_of_a_group_is_read_at_each_step(void **state)
     test_walk_free(&model);
 }
 
+/* --- order --- */
+
+/* Names of nodes, in the order in which they stand in the graph. */
+static void assert_in_order(const gx_graph *graph, const char *const *names)
+{
+    int32_t before = -1;
+
+    for (; *names; names++) {
+        const int32_t at = gx_graph_node_id(graph, *names);
+
+        if (at <= before)
+            fail_msg("'%s' is node %d, behind node %d", *names, at, before);
+        before = at;
+    }
+}
+
+static gx_graph *load(const char *text)
+{
+    gx_graph *graph = NULL;
+    gx_error err;
+
+    assert_ok(
+        gx_graph_parse(text, strlen(text), "order.yaml", ".", NULL, &graph, NULL, &err),
+        &err);
+    return graph;
+}
+
+#define TWO_LAYERS                                                                   \
+    "gexec: 1\nname: m\nprecision: f32\n"                                            \
+    "inputs: {x: {shape: [4, 3], init: normal}, t: {shape: [4, 2], init: normal}}\n" \
+    "params:\n  w1: {shape: [3, 5], init: he_normal}\n"                              \
+    "  w2: {shape: [5, 2], init: he_normal}\n"                                       \
+    "ops:\n  - {op: gemm, name: fc1, a: x, b: w1, epilogue: {act: relu}, out: h}\n"  \
+    "  - {op: gemm, name: fc2, a: h, b: w2, out: y}\n"                               \
+    "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\noutputs: [loss]\n"
+
+/* The last layer's gradient is there first. The norm adds up as the parameters stand. */
+static void updates_come_as_their_gradients_do(void **state)
+{
+    gx_graph *plain = load(TWO_LAYERS "optimizer: {adamw: {lr: 0.1}}\n");
+    gx_graph *all =
+        load(TWO_LAYERS "optimizer: {sgd: {lr: 0.1}, clip_norm: 1, accumulate: 2}\n");
+    test_walk given = parse("sgd: {lr: 1}", "", GX_TRAIN);
+
+    (void)state;
+    assert_in_order(plain, (const char *[]){ "w2.adamw", "w1.adamw", NULL });
+    assert_in_order(all, (const char *[]){ "w2.accumulate", "w1.accumulate", "w1.norm",
+                                           "w2.sgd", "w1.sgd", NULL });
+    assert_in_order(given.graph, (const char *[]){ "p.sgd", "q.sgd", "blk.r.sgd", NULL });
+    test_walk_free(&given);
+    gx_graph_free(all);
+    gx_graph_free(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_come_as_their_gradients_do),
         cmocka_unit_test(a_stepped_rate_is_that_of_torch),
         cmocka_unit_test(a_cosine_rate_is_that_of_torch),
         cmocka_unit_test(a_linear_rate_is_that_of_torch),

@@ -280,7 +280,7 @@ void gx_plan_print_layout(const gx_session *session, FILE *out)
             gx_words_bytes((double)info.naive_bytes).text,
             gx_words_bytes((double)info.workspace_bytes).text,
             gx_words_bytes((double)info.persistent_bytes).text);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < GX_MAX_LANES; i++)
         if (info.lane_us[i] >= 0)
             fprintf(out, "  a step with %d lane%s: %s\n", i + 1, i ? "s" : "",
                     gx_words_seconds(info.lane_us[i] * 1e-6).text);

@@ -1,4 +1,4 @@
-/* Between which ops the device was idle, and what two lanes did at the same time. */
+/* Between which ops the device was idle, and what lanes did at the same time. */
 #include <stdlib.h>
 
 #include "profile_parts.h"
@@ -137,23 +137,31 @@ gx_status gx_profile_pairs(gx_profile_pass *pass, gx_error *err)
 
 /* --- lanes --- */
 
-/* While a step goes on: until when each lane is busy, and what both have been so far. */
+/* While a step goes on: until when each lane is busy, until when two of them are, and for
+ * how long that has been so far. */
 typedef struct sweep {
-    int64_t until[2];
-    int64_t both;
+    int64_t until[GX_MAX_LANES];
+    int64_t covered, both;
 } sweep;
 
-/* Activities come in order of their starts, so what a lane still runs when the other one
- * begins is known then. */
+/* Activities come in order of their starts, so what other lanes still run when one begins
+ * is known then. */
 static void sweep_on(sweep *s, const gx_trace_activity *activity)
 {
-    const int lane = activity->lane == 1;
-    const int64_t from =
-        s->until[lane] > activity->start ? s->until[lane] : activity->start;
-    const int64_t to = s->until[!lane] < activity->end ? s->until[!lane] : activity->end;
+    const int lane = activity->lane < GX_MAX_LANES ? activity->lane : GX_MAX_LANES - 1;
+    int64_t to = INT64_MIN, from = activity->start;
 
-    if (to > from)
+    for (int other = 0; other < GX_MAX_LANES; other++)
+        if (other != lane && s->until[other] > to)
+            to = s->until[other];
+    if (to > activity->end)
+        to = activity->end;
+    if (from < s->covered)
+        from = s->covered;
+    if (to > from) {
         s->both += to - from;
+        s->covered = to;
+    }
     if (activity->end > s->until[lane])
         s->until[lane] = activity->end;
 }
@@ -164,25 +172,28 @@ gx_status gx_profile_overlap(gx_profile_pass *pass, gx_error *err)
     const gx_trace_activity *const activities = gx_trace_activities(pass->trace, &n);
     sweep *const steps = calloc(pass->n_steps + 1, sizeof *steps);
     int64_t *const both = calloc(pass->n_steps + 1, sizeof *both);
-    bool two = false;
+    bool several = false;
+    sweep idle = { .covered = INT64_MIN };
     gx_summary summary = { .median = -1 };
     gx_status st = GX_OK;
 
     if (!steps || !both)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the lanes of a profile");
+    for (int lane = 0; lane < GX_MAX_LANES; lane++)
+        idle.until[lane] = INT64_MIN;
     for (size_t i = 0; st == GX_OK && i < pass->n_steps; i++)
-        steps[i] = (sweep){ .until = { INT64_MIN, INT64_MIN } };
+        steps[i] = idle;
     for (size_t i = 0; st == GX_OK && i < n; i++) {
         if (pass->step_of[i] == GX_TRACE_NONE || activities[i].lane == GX_TRACE_NONE)
             continue;
-        two |= activities[i].lane == 1;
+        several |= activities[i].lane > 0;
         sweep_on(&steps[pass->step_of[i]], &activities[i]);
     }
     for (size_t i = 0; st == GX_OK && i < pass->n_steps; i++)
         both[i] = steps[i].both;
-    if (st == GX_OK && two)
+    if (st == GX_OK && several)
         st = gx_profile_summary(both, pass->n_steps, &summary, err);
-    pass->lane_overlap_ns = two ? summary.median : -1;
+    pass->lane_overlap_ns = several ? summary.median : -1;
     free(steps);
     free(both);
     return st;

@@ -39,7 +39,7 @@ gx_status gx_profile_ops(gx_profile_pass *pass, const gx_profile_unit *units,
 
 /* --- profile_gaps.c --- */
 
-/* Which ops the idle time inside steps lies between, and what two lanes overlapped. */
+/* Which ops the idle time inside steps lies between, and what lanes overlapped. */
 gx_status gx_profile_pairs(gx_profile_pass *pass, gx_error *err) GX_MUST_CHECK;
 gx_status gx_profile_overlap(gx_profile_pass *pass, gx_error *err) GX_MUST_CHECK;
 /* The gap's step where it lies inside one, else GX_TRACE_NONE. */

@@ -117,7 +117,7 @@ static gx_status find_small_kernels(gx_profile *profile, gx_error *err)
                  ns_words(kernel.median).text);
     snprintf(pattern->advice, sizeof pattern->advice,
              "fewer and larger kernels: fuse ops, raise the batch, or let short ones "
-             "overlap (--pdl on, --lanes 2)");
+             "overlap (--pdl on, --lanes 3)");
     return GX_OK;
 }
 

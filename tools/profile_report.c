@@ -218,7 +218,7 @@ static void print_records(const gx_profile *profile, const gx_profile_pass *pass
                 (long long)dropped.no_time, (long long)dropped.backwards,
                 (long long)dropped.before_call);
     if (pass->lane_overlap_ns >= 0)
-        fprintf(out, "; both lanes ran for %s a step",
+        fprintf(out, "; more than one lane ran for %s a step",
                 gx_profile_ns_words(pass->lane_overlap_ns).text);
     fputc('\n', out);
     if (pass->n_steps && profile->timing.session.steps_per_launch > 1 &&

@@ -92,24 +92,25 @@ static double nodes_of(const gx_profile_pass *pass, size_t unit)
 static reached walk(const gx_profile_unit *units, size_t n_units,
                     const gx_profile_pass *pass, reached *ends)
 {
-    enum { LANES = 2 };
-    reached lane[LANES] = { { 0, 0, 0 }, { 0, 0, 0 } };
+    reached lane[GX_MAX_LANES];
     reached last = { 0 };
+
+    memset(lane, 0, sizeof lane);
 
     for (size_t i = 0; i < n_units; i++) {
         const gx_profile_unit *const unit = &units[i];
         reached *const end = &ends[i];
 
-        *end = lane[unit->lane == 1];
+        *end = lane[unit->lane];
         for (size_t w = 0; w < unit->n_waits; w++)
             if (unit->waits[w] >= 0 && (size_t)unit->waits[w] < i)
                 take_later(end, &ends[unit->waits[w]]);
         end->seconds += unit->floor_s;
         end->n_units++;
         end->n_nodes += nodes_of(pass, i);
-        lane[unit->lane == 1] = *end;
+        lane[unit->lane] = *end;
     }
-    for (int l = 0; l < LANES; l++)
+    for (int l = 0; l < GX_MAX_LANES; l++)
         take_later(&last, &lane[l]);
     return last;
 }

@@ -30,7 +30,7 @@ typedef struct gx_profile_unit {
 } gx_profile_unit;
 
 /* The least that a step can take: the longest chain of units, each after the one before
- * it on its lane and those of the other lane that it waits for. */
+ * it on its lane and those of other lanes that it waits for. */
 typedef struct gx_profile_floor {
     double path_s;    /* the sum of its units' floors; < 0: n/a */
     size_t n_units;   /* on it */
@@ -111,7 +111,7 @@ typedef struct gx_profile_pass {
     size_t n_pairs;
     gx_profile_op *op; /* in the order of the plan, unclaimed work last */
     size_t n_ops;
-    double lane_overlap_ns; /* a step: time in which both lanes ran; < 0: one lane */
+    double lane_overlap_ns; /* a step: time in which several lanes ran; < 0: one lane */
 } gx_profile_pass;
 
 /* Something worth telling, in words, with the figure behind it and what to do. */

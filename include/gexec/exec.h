@@ -112,7 +112,8 @@ typedef enum gx_choice { GX_AUTO, GX_ON, GX_OFF } gx_choice;
 enum {
     GX_STEPS_AUTO = -1, /* as many steps a launch as measured to be fastest */
     GX_MAX_STEPS_PER_LAUNCH = 4096,
-    GX_N_LAUNCH_TRIALS = 8
+    GX_N_LAUNCH_TRIALS = 8,
+    GX_MAX_LANES = 3 /* of a plan */
 };
 
 typedef struct gx_plan_options {
@@ -121,7 +122,7 @@ typedef struct gx_plan_options {
     const char *force; /* an alternative's name to take wherever it applies; NULL: none */
     const char *pin_file; /* a plan file: read and obeyed when it exists, else written */
     const char *cache_folder; /* NULL: the user's cache folder; "": no cache */
-    int lanes;                /* 0: one or two, as measured; else 1 or 2 */
+    int lanes;                /* 0: one to three, as measured; else 1, 2 or 3 */
     gx_choice programmatic;   /* programmatic dependent launch; auto: as measured */
     bool reuse_off;           /* no sharing of arena memory: ground truth for tests */
     bool no_measure; /* take the first alternative that applies; nothing is timed */
@@ -155,7 +156,7 @@ typedef struct gx_unit_info {
     size_t n_rejected;
     double flops;
     double bytes;         /* of its nodes, without values that never leave it */
-    const int32_t *waits; /* units of the other lane that end before it begins */
+    const int32_t *waits; /* units of other lanes that end before it begins */
     size_t n_waits;
     bool programmatic; /* a kernel of ours may start it while the unit before it ends */
     bool full_edge;    /* could be programmatic too, but that was measured to cost more */
@@ -185,9 +186,9 @@ typedef struct gx_plan_info {
     size_t n_measured; /* units whose choice was measured now */
     size_t arena_bytes, workspace_bytes, persistent_bytes, naive_bytes;
     double select_s, layout_s;
-    double lane_us[2]; /* step time with 1 and 2 lanes when both were tried; < 0: not */
-    double programmatic_us[2]; /* off, on; < 0: not tried */
-    int steps_per_launch;      /* as measured; 0: not asked for */
+    double lane_us[GX_MAX_LANES]; /* step time with 1, 2, 3 lanes; < 0: not tried */
+    double programmatic_us[2];    /* off, on; < 0: not tried */
+    int steps_per_launch;         /* as measured; 0: not asked for */
     bool step_loop;
     gx_launch_trial launch_trial[GX_N_LAUNCH_TRIALS];
     size_t n_forced;        /* units that took the forced alternative */

@@ -278,7 +278,7 @@ function startPasses(profile) {
   line("idle", (pass) => time(pass.idle));
   line("gap behind a step", (pass) => time(pass.step_gap));
   line("kernels, copies, fills a step", (pass) => count(pass.kernels));
-  if (profile.passes.some((pass) => pass.lane_overlap !== null)) line("both lanes at once", (pass) => time(pass.lane_overlap));
+  if (profile.passes.some((pass) => pass.lane_overlap !== null)) line("several lanes at once", (pass) => time(pass.lane_overlap));
   line("steps traced", (pass) => pass.missing ? "n/a" : count(pass.n_steps));
   line("records found of expected", (pass) => pass.missing ? "n/a" : `${count(pass.found)} of ${count(pass.expected)}`);
   line("records lost", (pass) => pass.missing ? "n/a" : count(pass.dropped + pass.unknown) + (pass.corrupt ? `, ${count(pass.corrupt)} buffers corrupt` : ""));
