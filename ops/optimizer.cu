@@ -151,7 +151,7 @@ using bits_of =
                                           std::conditional_t<BYTES == 8, uint2, uint4>>>;
 
 template <typename T, int N>
-__device__ __forceinline__ void store(T *to, const float (&from)[N])
+__device__ __forceinline__ bits_of<sizeof(T) * N> pack(const float (&from)[N])
 {
     gx_vector<T, N> v;
     bits_of<sizeof v> bits;
@@ -160,7 +160,34 @@ __device__ __forceinline__ void store(T *to, const float (&from)[N])
     for (int x = 0; x < N; x++)
         gx_store(&v.at[x], from[x]);
     memcpy(&bits, &v, sizeof bits);
-    store_bits(to, bits);
+    return bits;
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void store(T *to, const float (&from)[N])
+{
+    store_bits(to, pack<T>(from));
+}
+
+/* Moments and masters are wanted again by the next step's update alone: they leave the
+ * cache first, so that parameters, which the next forward pass reads, stay. */
+template <typename T, int N>
+__device__ __forceinline__ void store_away(T *to, const float (&from)[N])
+{
+    __stcs(reinterpret_cast<bits_of<sizeof(T) * N> *>(to), pack<T>(from));
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void load_away(float (&to)[N], const T *from)
+{
+    const bits_of<sizeof(T) *N> bits =
+        __ldcs(reinterpret_cast<const bits_of<sizeof(T) * N> *>(from));
+    gx_vector<T, N> v;
+
+    memcpy(&v, &bits, sizeof v);
+#pragma unroll
+    for (int x = 0; x < N; x++)
+        to[x] = gx_to_float(v.at[x]);
 }
 
 template <typename TYPES, int POINTERS>
@@ -179,12 +206,15 @@ __device__ __forceinline__ void load_cells(cells<RULE, N> &c, const entry_of<POI
     using G = typename TYPES::G;
     using S = typename TYPES::S;
 
-    gx_load_vector(c.p, weights<TYPES>(e, i));
+    if constexpr (TYPES::has_master)
+        load_away(c.p, weights<TYPES>(e, i));
+    else
+        gx_load_vector(c.p, weights<TYPES>(e, i));
     gx_load_vector(c.g, e.template at<const G>(1) + i);
     if constexpr (RULE != GX_UPDATE_SGD)
-        gx_load_vector(c.m, e.template at<const S>(2) + i);
+        load_away(c.m, e.template at<const S>(2) + i);
     if constexpr (RULE == GX_UPDATE_ADAM)
-        gx_load_vector(c.v, e.template at<const S>(3) + i);
+        load_away(c.v, e.template at<const S>(3) + i);
 }
 
 template <typename TYPES, int RULE, int N, int POINTERS>
@@ -193,13 +223,13 @@ __device__ __forceinline__ void store_cells(const cells<RULE, N> &c,
 {
     using S = typename TYPES::S;
 
-    store(weights<TYPES>(e, i), c.p);
+    store(e.template at<typename TYPES::T>(0) + i, c.p);
     if constexpr (TYPES::has_master)
-        store(e.template at<typename TYPES::T>(0) + i, c.p);
+        store_away(weights<TYPES>(e, i), c.p);
     if constexpr (RULE != GX_UPDATE_SGD)
-        store(e.template at<S>(2) + i, c.m);
+        store_away(e.template at<S>(2) + i, c.m);
     if constexpr (RULE == GX_UPDATE_ADAM)
-        store(e.template at<S>(3) + i, c.v);
+        store_away(e.template at<S>(3) + i, c.v);
 }
 
 /* Each operation is rounded by itself or fused by name, so that an element's bits do not
