@@ -1,15 +1,23 @@
 /* Optimizers over a table of tensors: a block walks chunks, and finds each one's tensor.
  */
+#include <string.h>
 #include <type_traits>
 
-#include "chunk.cuh"
+#include "kernel.cuh"
 #include "optimizer_kernels.h"
 
 namespace
 {
 
 constexpr int THREADS = 256;
-constexpr int BLOCKS_PER_SM = 8;
+
+/* So many blocks of a multiprocessor have enough bytes on the way to keep memory busy,
+ * and registers for them. */
+constexpr int BLOCKS_PER_SM = 3;
+
+/* A block ends after so many chunks: one of another kernel that goes first, or needs all
+ * of a multiprocessor, does not wait for the whole table. */
+constexpr int CHUNKS_PER_BLOCK = 4;
 
 static_assert(sizeof(gx_update_table) <= 4096, "a kernel takes 4 KB of arguments");
 
@@ -106,6 +114,82 @@ template <typename PARAM, typename GRAD, typename STATE, bool MASTER> struct typ
     static constexpr bool has_master = MASTER;
 };
 
+/* What one thread updates at a time, as f32; a rule without moments leaves them alone. */
+template <int RULE, int N> struct cells {
+    float p[N], g[N], m[N], v[N];
+};
+
+/* The bits of as many elements as a thread takes at once, stored by name: left to itself
+ * the compiler takes a vector apart where the division before it branches. */
+__device__ __forceinline__ void store_bits(void *to, unsigned short bits)
+{
+    asm volatile("st.global.b16 [%0], %1;" ::"l"(to), "h"(bits) : "memory");
+}
+
+__device__ __forceinline__ void store_bits(void *to, unsigned bits)
+{
+    asm volatile("st.global.b32 [%0], %1;" ::"l"(to), "r"(bits) : "memory");
+}
+
+__device__ __forceinline__ void store_bits(void *to, uint2 bits)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(bits.x), "r"(bits.y)
+                 : "memory");
+}
+
+__device__ __forceinline__ void store_bits(void *to, uint4 bits)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(bits.x),
+                 "r"(bits.y), "r"(bits.z), "r"(bits.w)
+                 : "memory");
+}
+
+template <int BYTES>
+using bits_of =
+    std::conditional_t<BYTES == 2, unsigned short,
+                       std::conditional_t<BYTES == 4, unsigned,
+                                          std::conditional_t<BYTES == 8, uint2, uint4>>>;
+
+template <typename T, int N>
+__device__ __forceinline__ bits_of<sizeof(T) * N> pack(const float (&from)[N])
+{
+    gx_vector<T, N> v;
+    bits_of<sizeof v> bits;
+
+#pragma unroll
+    for (int x = 0; x < N; x++)
+        gx_store(&v.at[x], from[x]);
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void store(T *to, const float (&from)[N])
+{
+    store_bits(to, pack<T>(from));
+}
+
+/* Moments and masters are wanted again by the next step's update alone: they leave the
+ * cache first, so that parameters, which the next forward pass reads, stay. */
+template <typename T, int N>
+__device__ __forceinline__ void store_away(T *to, const float (&from)[N])
+{
+    __stcs(reinterpret_cast<bits_of<sizeof(T) * N> *>(to), pack<T>(from));
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void load_away(float (&to)[N], const T *from)
+{
+    const bits_of<sizeof(T) *N> bits =
+        __ldcs(reinterpret_cast<const bits_of<sizeof(T) * N> *>(from));
+    gx_vector<T, N> v;
+
+    memcpy(&v, &bits, sizeof v);
+#pragma unroll
+    for (int x = 0; x < N; x++)
+        to[x] = gx_to_float(v.at[x]);
+}
+
 template <typename TYPES, int POINTERS>
 __device__ __forceinline__ typename TYPES::W *weights(const entry_of<POINTERS> &e,
                                                       int64_t i)
@@ -115,125 +199,162 @@ __device__ __forceinline__ typename TYPES::W *weights(const entry_of<POINTERS> &
     return e.template at<typename TYPES::W>(at) + i;
 }
 
-template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void store_weights(const entry_of<POINTERS> &e, int64_t i,
-                                              const float (&p)[N])
-{
-    gx_store_vector(weights<TYPES>(e, i), p);
-    if constexpr (TYPES::has_master)
-        gx_store_vector(e.template at<typename TYPES::T>(0) + i, p);
-}
-
-template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void sgd_update(const entry_of<POINTERS> &e, int64_t i,
-                                           const gx_update_settings &s, const factors &f,
-                                           const moment &now)
-{
-    using G = typename TYPES::G;
-    const float lr = f.rate, decay = s.decay;
-    float p[N], g[N];
-
-    gx_load_vector(p, weights<TYPES>(e, i));
-    gx_load_vector(g, e.template at<const G>(1) + i);
-#pragma unroll
-    for (int x = 0; x < N; x++) {
-        /* rounded by itself, so that a scale of 1 changes nothing */
-        g[x] = __fmul_rn(g[x], now.scale);
-        p[x] -= lr * (g[x] + decay * p[x]);
-    }
-    store_weights<TYPES>(e, i, p);
-}
-
-template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void momentum_update(const entry_of<POINTERS> &e, int64_t i,
-                                                const gx_update_settings &s,
-                                                const factors &f, const moment &now)
-{
-    using G = typename TYPES::G;
-    typename TYPES::S *buf = e.template at<typename TYPES::S>(2) + i;
-    float p[N], g[N], b[N];
-
-    gx_load_vector(p, weights<TYPES>(e, i));
-    gx_load_vector(g, e.template at<const G>(1) + i);
-    gx_load_vector(b, buf);
-#pragma unroll
-    for (int x = 0; x < N; x++) {
-        g[x] = __fmul_rn(g[x], now.scale);
-        g[x] += s.decay * p[x];
-        b[x] = now.first ? g[x] : s.keep2 * b[x] + s.take1 * g[x];
-        p[x] -= f.rate * (s.nesterov ? g[x] + s.keep2 * b[x] : b[x]);
-    }
-    store_weights<TYPES>(e, i, p);
-    gx_store_vector(buf, b);
-}
-
-template <typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void adam_update(const entry_of<POINTERS> &e, int64_t i,
-                                            const gx_update_settings &s, const factors &f,
-                                            const moment &now)
+template <typename TYPES, int RULE, int N, int POINTERS>
+__device__ __forceinline__ void load_cells(cells<RULE, N> &c, const entry_of<POINTERS> &e,
+                                           int64_t i)
 {
     using G = typename TYPES::G;
     using S = typename TYPES::S;
-    S *mean = e.template at<S>(2) + i, *square = e.template at<S>(3) + i;
-    float p[N], g[N], m[N], v[N];
 
-    gx_load_vector(p, weights<TYPES>(e, i));
-    gx_load_vector(g, e.template at<const G>(1) + i);
-    gx_load_vector(m, mean);
-    gx_load_vector(v, square);
-#pragma unroll
-    for (int x = 0; x < N; x++) {
-        g[x] = __fmul_rn(g[x], now.scale);
-        if (s.decay > 0.0f)
-            g[x] = __fmaf_rn(s.decay, p[x], g[x]);
-        m[x] += s.take1 * (g[x] - m[x]);
-        v[x] = s.keep2 * v[x] + s.take2 * g[x] * g[x];
-        /* fused by name: behind a division the assembler does it in some lanes alone */
-        p[x] = __fmaf_rn(f.keep, p[x], -(f.rate * m[x] / (sqrtf(v[x]) / f.root + s.eps)));
-    }
-    store_weights<TYPES>(e, i, p);
-    gx_store_vector(mean, m);
-    gx_store_vector(square, v);
+    if constexpr (TYPES::has_master)
+        load_away(c.p, weights<TYPES>(e, i));
+    else
+        gx_load_vector(c.p, weights<TYPES>(e, i));
+    gx_load_vector(c.g, e.template at<const G>(1) + i);
+    if constexpr (RULE != GX_UPDATE_SGD)
+        load_away(c.m, e.template at<const S>(2) + i);
+    if constexpr (RULE == GX_UPDATE_ADAM)
+        load_away(c.v, e.template at<const S>(3) + i);
 }
 
-template <int RULE, typename TYPES, int N, int POINTERS>
-__device__ __forceinline__ void update(const entry_of<POINTERS> &e, int64_t i,
+template <typename TYPES, int RULE, int N, int POINTERS>
+__device__ __forceinline__ void store_cells(const cells<RULE, N> &c,
+                                            const entry_of<POINTERS> &e, int64_t i)
+{
+    using S = typename TYPES::S;
+
+    store(e.template at<typename TYPES::T>(0) + i, c.p);
+    if constexpr (TYPES::has_master)
+        store_away(weights<TYPES>(e, i), c.p);
+    if constexpr (RULE != GX_UPDATE_SGD)
+        store_away(e.template at<S>(2) + i, c.m);
+    if constexpr (RULE == GX_UPDATE_ADAM)
+        store_away(e.template at<S>(3) + i, c.v);
+}
+
+/* Each operation is rounded by itself or fused by name, so that an element's bits do not
+ * hang on which of the kernel's loops it is in. */
+template <int RULE>
+__device__ __forceinline__ void update(float &p, float &g, float &m, float &v,
                                        const gx_update_settings &s, const factors &f,
                                        const moment &now)
 {
-    if constexpr (RULE == GX_UPDATE_SGD)
-        sgd_update<TYPES, N>(e, i, s, f, now);
-    else if constexpr (RULE == GX_UPDATE_MOMENTUM)
-        momentum_update<TYPES, N>(e, i, s, f, now);
-    else
-        adam_update<TYPES, N>(e, i, s, f, now);
+    g = __fmul_rn(g, now.scale); /* so that a scale of 1 changes nothing */
+    if (RULE != GX_UPDATE_ADAM || s.decay > 0.0f)
+        g = __fmaf_rn(s.decay, p, g);
+    if constexpr (RULE == GX_UPDATE_SGD) {
+        p = __fmaf_rn(-f.rate, g, p);
+    } else if constexpr (RULE == GX_UPDATE_MOMENTUM) {
+        m = now.first ? g : __fmaf_rn(s.keep2, m, __fmul_rn(s.take1, g));
+        p = __fmaf_rn(-f.rate, s.nesterov ? __fmaf_rn(s.keep2, m, g) : m, p);
+    } else {
+        m = __fmaf_rn(s.take1, __fsub_rn(g, m), m);
+        v = __fmaf_rn(s.keep2, v, __fmul_rn(__fmul_rn(s.take2, g), g));
+        const float size = __fadd_rn(__fdiv_rn(__fsqrt_rn(v), f.root), s.eps);
+
+        p = __fmaf_rn(f.keep, p, -__fdiv_rn(__fmul_rn(f.rate, m), size));
+    }
 }
 
+/* A chunk of the table: its tensor, and where in that it begins. */
+template <int POINTERS> struct piece_of {
+    entry_of<POINTERS> e;
+    int64_t first, n; /* elements before it, and of the tensor */
+
+    __device__ piece_of(const gx_update_table &table, int64_t chunk)
+        : e(table, find_entry<POINTERS>(table, chunk)),
+          first((chunk - e.first_chunk()) * GX_OPTIMIZER_CHUNK), n(e.n())
+    {
+    }
+    __device__ bool is_whole() const
+    {
+        return first + GX_OPTIMIZER_CHUNK <= n;
+    }
+};
+
+/* A thread's part of a whole chunk: all of it is on the way before any of it is used. */
+template <int RULE, typename TYPES, int N, int POINTERS> struct part {
+    static constexpr int ROUNDS = GX_OPTIMIZER_CHUNK / (THREADS * N);
+    cells<RULE, N> c[ROUNDS];
+
+    __device__ __forceinline__ int64_t at(const piece_of<POINTERS> &piece, int round)
+    {
+        return piece.first + (int64_t)(round * THREADS + (int)threadIdx.x) * N;
+    }
+    __device__ __forceinline__ void load(const piece_of<POINTERS> &piece)
+    {
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++)
+            load_cells<TYPES>(c[r], piece.e, at(piece, r));
+    }
+    __device__ __forceinline__ void finish(const piece_of<POINTERS> &piece,
+                                           const gx_update_settings &s, const factors &f,
+                                           const moment &now)
+    {
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++) {
+#pragma unroll
+            for (int x = 0; x < N; x++)
+                update<RULE>(c[r].p[x], c[r].g[x], c[r].m[x], c[r].v[x], s, f, now);
+            store_cells<TYPES>(c[r], piece.e, at(piece, r));
+        }
+    }
+};
+
+/* The end of a tensor, element by element. */
+template <int RULE, typename TYPES, int POINTERS>
+__device__ __forceinline__ void update_end(const piece_of<POINTERS> &piece,
+                                           const gx_update_settings &s, const factors &f,
+                                           const moment &now)
+{
+    for (int64_t i = piece.first + threadIdx.x; i < piece.n; i += THREADS) {
+        cells<RULE, 1> c;
+
+        load_cells<TYPES>(c, piece.e, i);
+        update<RULE>(c.p[0], c.g[0], c.m[0], c.v[0], s, f, now);
+        store_cells<TYPES>(c, piece.e, i);
+    }
+}
+
+/* The first chunk is on its way while the factors are found, which takes about as long.
+ */
 template <int RULE, typename TYPES, int N>
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     update_kernel(const __grid_constant__ gx_update_table table)
 {
     constexpr int POINTERS = 2 + RULE + TYPES::has_master;
     __shared__ factors f[GX_UPDATE_SETTINGS];
+    part<RULE, TYPES, N, POINTERS> mine;
 
     gx_begin_kernel();
     const int32_t step = table.step != nullptr ? *table.step : 0;
+    const float scale = table.scale != nullptr ? *table.scale : 1.0f;
+    int64_t chunk = blockIdx.x;
+    piece_of<POINTERS> piece(table, chunk);
+
+    if (piece.is_whole())
+        mine.load(piece);
     const int32_t done = step / table.accumulate;
 
     if (step < 0 || step - done * table.accumulate != table.accumulate - 1)
         return; /* skipped, or a gradient has been added to, no more */
-    const moment now = { table.scale != nullptr ? *table.scale : 1.0f, done == 0 };
+    const moment now = { scale, done == 0 };
 
     find_factors<RULE>(table, done, f);
-    for (int64_t chunk = blockIdx.x; chunk < table.n_chunks; chunk += gridDim.x) {
-        const entry_of<POINTERS> e(table, find_entry<POINTERS>(table, chunk));
-        const gx_update_settings &s = table.settings[e.group()];
-        const factors shared = f[e.group()];
+    while (true) {
+        const gx_update_settings &s = table.settings[piece.e.group()];
+        const factors shared = f[piece.e.group()];
 
-        gx_over_chunk<N, THREADS, GX_OPTIMIZER_CHUNK>(
-            chunk - e.first_chunk(), e.n(),
-            [&](int64_t i) { update<RULE, TYPES, N>(e, i, s, shared, now); },
-            [&](int64_t i) { update<RULE, TYPES, 1>(e, i, s, shared, now); });
+        if (piece.is_whole())
+            mine.finish(piece, s, shared, now);
+        else
+            update_end<RULE, TYPES>(piece, s, shared, now);
+        chunk += gridDim.x;
+        if (chunk >= table.n_chunks)
+            return;
+        piece = piece_of<POINTERS>(table, chunk);
+        if (piece.is_whole())
+            mine.load(piece);
     }
 }
 
@@ -299,10 +420,12 @@ extern "C" gx_status gx_update_load(const gx_update_table *table, gx_error *err)
 extern "C" gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
                                       gx_error *err)
 {
+    const unsigned at_once =
+        gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * BLOCKS_PER_SM);
+    const unsigned in_turn = gx_grid_for(table->n_chunks, CHUNKS_PER_BLOCK, INT32_MAX);
     void *args[] = { (void *)table };
 
-    return gx_launch(
-        ctx, name_of(table), instance(table),
-        dim3(gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * BLOCKS_PER_SM)),
-        dim3(THREADS), 0, args, err);
+    return gx_launch(ctx, name_of(table), instance(table),
+                     dim3(at_once > in_turn ? at_once : in_turn), dim3(THREADS), 0, args,
+                     err);
 }
