@@ -187,7 +187,9 @@ instance find_shape(int shape)
 
 template <typename T> instance find_turned(const gx_tile *tile)
 {
-    const bool is_ragged = tile->k % 4 != 0;
+    /* Rows that do not begin at a vector are read one by one, whatever k is. */
+    const bool is_ragged = tile->k % 4 != 0 || (!tile->trans_a && tile->lda % 4 != 0) ||
+                           (tile->trans_b && tile->ldb % 4 != 0);
 
     /* Turned rows of a are for weight gradients, which nothing follows. */
     if (tile->trans_a)
