@@ -25,7 +25,7 @@ enum {
     GX_LIMIT_WRITTEN_NAME =
         160,          /* of one that a model gives: what is derived adds to it */
     GX_MAX_ARGS = 12, /* tensor fields of a row */
-    GX_MAX_ATTRS = 12 /* other fields of a row */
+    GX_MAX_ATTRS = 16 /* other fields of a row */
 };
 #define GX_LIMIT_ELEMENTS (INT64_C(1) << 40) /* elements of one tensor */
 

@@ -260,7 +260,10 @@ const void *find_shape(int shape, bool has_sums)
 
 template <typename T> const void *find_turned(const gx_tile *tile)
 {
-    const bool is_ragged = tile->k % 4 != 0, has_sums = has_column_sums(tile);
+    /* Rows that do not begin at a vector are read one by one, whatever k is. */
+    const bool is_ragged = tile->k % 4 != 0 || (!tile->trans_a && tile->lda % 4 != 0) ||
+                           (tile->trans_b && tile->ldb % 4 != 0);
+    const bool has_sums = has_column_sums(tile);
 
     /* Turned rows of a are for weight gradients, which nothing follows; what stands
      * beside them is in direct_sums.cu. */

@@ -124,7 +124,8 @@ template <typename T, int N, bool K_CONTIGUOUS> struct direct_lines {
 
 /* N neighbours of the outer index from `outer` on, and k .. k + 3, which lie `ahead`
  * along k of where `lines` begin; zeros past the end. Where k is contiguous and not
- * RAGGED n_k is a multiple of 4, where it is not contiguous n_outer is one of N. */
+ * RAGGED n_k and ld are multiples of 4, where it is not contiguous n_outer and ld are ones
+ * of N. */
 template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED>
 __device__ __forceinline__ void
 load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
@@ -240,7 +241,7 @@ struct direct_no_tally {
 
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
  * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is
- * contiguous somewhere and no multiple of 4. */
+ * contiguous somewhere, and it or ld there is no multiple of 4. */
 template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK>
 struct direct_tile {
     static constexpr int ROWS = 2 * MI, COLUMNS = NI; /* neighbours that a thread holds */

@@ -89,6 +89,18 @@ static int count_items(const gx_op *op, const char *key, size_t length)
     return n;
 }
 
+/* The first field "key.name" of the row: `key` is a map then. NULL: there is none. */
+static const char *inner_field(const gx_op *op, const char *key)
+{
+    const size_t length = strlen(key);
+
+    for (const gx_field *field = op->fields; field->name; field++) {
+        if (strncmp(field->name, key, length) == 0 && field->name[length] == '.')
+            return field->name + length + 1;
+    }
+    return NULL;
+}
+
 void gx_report_no_field(gx_builder *builder, const gx_node *node,
                         const gx_field_value *written)
 {
@@ -97,6 +109,7 @@ void gx_report_no_field(gx_builder *builder, const gx_node *node,
     const size_t length = stem ? stem : strlen(key);
     const int n_items = count_items(node->op, key, length);
     const char *near = gx_nearest_field(node->op, key, true);
+    const char *inner = inner_field(node->op, key);
 
     if (n_items > 0 && stem)
         gx_report(builder->list, written->pos, "%.*s of %s is a list of up to %d",
@@ -105,6 +118,9 @@ void gx_report_no_field(gx_builder *builder, const gx_node *node,
         gx_report(builder->list, written->pos,
                   "%s of %s is a list, as in {%s: [...]}, of up to %d", key,
                   node->op_name, key, n_items);
+    else if (inner)
+        gx_report(builder->list, written->pos, "%s of %s is a map, as in {%s: {%s: ...}}",
+                  key, node->op_name, key, inner);
     else if (near)
         gx_report(builder->list, written->key_pos,
                   "%s has no field \"%s\"; did you mean \"%s\"?", node->op_name, key,

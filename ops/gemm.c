@@ -1,11 +1,37 @@
 /* Matrix products: gemm with an optional epilogue, and its derivative in one op. */
 #include "gemm.h"
 
-#include "epilogue_order.h"
 #include "infer.h"
 #include "product.h"
-#include "resolve.h"
 #include "samples.h"
+#include "shape.h"
+
+/* Sizes and rows, as both rows of the catalogue have them; `of_c` and `of_out` say whose
+ * rows ld.c and ld.out are. */
+#define PRODUCT_SIZE_FIELDS(of_c, of_out)                                                     \
+    {                                                                                         \
+        "m",   GX_FIELD_INT,                                                                  \
+        false, NULL,                                                                          \
+        NULL,  "rows of the product: expected where a has ld.a and is stored transposed"      \
+    },                                                                                        \
+        { "n",   GX_FIELD_INT,                                                                \
+          false, NULL,                                                                        \
+          NULL,  "columns of the product: expected where b has ld.b and is not transposed" }, \
+        { "k",   GX_FIELD_INT,                                                                \
+          false, NULL,                                                                        \
+          NULL,  "the inner size: expected where neither a nor b says it by its rows" },      \
+        { "ld.a",                                                                             \
+          GX_FIELD_INT,                                                                       \
+          false,                                                                              \
+          NULL,                                                                               \
+          NULL,                                                                               \
+          "elements from one row of a to the next, its last size; the product uses the "      \
+          "first columns of a alone" },                                                       \
+        { "ld.b", GX_FIELD_INT, false, NULL, NULL, "the same of b" },                         \
+        { "ld.c", GX_FIELD_INT, false, NULL, NULL, of_c },                                    \
+    {                                                                                         \
+        "ld.out", GX_FIELD_INT, false, NULL, NULL, of_out                                     \
+    }
 
 static const gx_field gemm_fields[] = {
     { "a", GX_FIELD_IN, true, NULL, NULL,
@@ -14,9 +40,9 @@ static const gx_field gemm_fields[] = {
     { "b", GX_FIELD_IN, true, NULL, NULL,
       "[..., k, n], or [..., n, k] with trans_b; its leading dimensions are those of a, "
       "or it has none: one for the whole batch" },
-    { "c", GX_FIELD_IN, false, NULL, NULL, "like out, added to the product" },
+    { "c", GX_FIELD_IN, false, NULL, NULL, "[..., m, n], added to the product" },
     { "epilogue.bias", GX_FIELD_IN, false, NULL, NULL, "[n], added to each row" },
-    { "epilogue.residual", GX_FIELD_IN, false, NULL, NULL, "like out, added" },
+    { "epilogue.residual", GX_FIELD_IN, false, NULL, NULL, "like the product, added" },
     { "out", GX_FIELD_OUT, true, NULL, NULL, "[..., m, n]; [m, n] with sum_batch" },
     { "trans_a", GX_FIELD_BOOL, false, "false", NULL, "a is stored transposed" },
     { "trans_b", GX_FIELD_BOOL, false, "false", NULL, "b is stored transposed" },
@@ -31,6 +57,9 @@ static const gx_field gemm_fields[] = {
       "a factor, applied first, unless order says otherwise" },
     { "epilogue.order", GX_FIELD_WORDS, false, NULL, gx_epilogue_step_names,
       GX_ORDER_DOC },
+    PRODUCT_SIZE_FIELDS("the same of c",
+                        "elements from one row of out to the next, which becomes its "
+                        "last size; zeros follow the n columns of each row"),
     { 0 },
 };
 
@@ -41,141 +70,27 @@ static const gx_field gemm_bwd_fields[] = {
     { "y", GX_FIELD_IN, false, NULL, NULL,
       "like dy, the gemm's out; relu, tanh and sigmoid need it" },
     { "pre", GX_FIELD_IN, false, NULL, NULL,
-      "like dy, what the activation was applied to; gelu_tanh, gelu_erf and silu need "
+      "[..., m, n], what the activation was applied to; gelu_tanh, gelu_erf and silu "
+      "need "
       "it" },
     { "da", GX_FIELD_OUT, false, NULL, NULL, "gradient of a" },
     { "db", GX_FIELD_OUT, false, NULL, NULL, "gradient of b" },
-    { "dc", GX_FIELD_OUT, false, NULL, NULL, "like dy, gradient of c" },
+    { "dc", GX_FIELD_OUT, false, NULL, NULL, "[..., m, n], gradient of c" },
     { "dbias", GX_FIELD_OUT, false, NULL, NULL, "[n], gradient of the bias" },
-    { "dresidual", GX_FIELD_OUT, false, NULL, NULL, "like dy, gradient of the residual" },
+    { "dresidual", GX_FIELD_OUT, false, NULL, NULL,
+      "[..., m, n], gradient of the residual" },
     { "trans_a", GX_FIELD_BOOL, false, "false", NULL, "as in the gemm" },
     { "trans_b", GX_FIELD_BOOL, false, "false", NULL, "as in the gemm" },
     { "alpha", GX_FIELD_REAL, false, "1", NULL, "as in the gemm" },
     { "beta", GX_FIELD_REAL, false, NULL, NULL, "as in the gemm" },
     { "epilogue.act", GX_FIELD_ENUM, false, "none", gx_act_names, "as in the gemm" },
     { "epilogue.scale", GX_FIELD_REAL, false, NULL, NULL, "as in the gemm" },
+    PRODUCT_SIZE_FIELDS("of dc: zeros follow its n columns",
+                        "of dy and y, of which the first n columns are used"),
     { 0 },
 };
 
-/* --- shapes --- */
-
-/* A product: its shape, and the size that is summed over. */
-typedef struct product_shape {
-    int rank;
-    int64_t dim[GX_MAX_RANK], k;
-} product_shape;
-
-static bool expect_matrices(gx_diagnostics *list, const gx_node *node, const char *key,
-                            const gx_value *value)
-{
-    if (value->rank >= 2)
-        return true;
-    return gx_expect_rank(list, node, key, value, 2);
-}
-
-static void report_two(gx_diagnostics *list, const gx_node *node, const gx_value *a,
-                       const gx_value *b, const char *what)
-{
-    char of_a[GX_SHAPE_TEXT], of_b[GX_SHAPE_TEXT];
-
-    gx_misfit(list, node, "b", "a has shape %s and b has shape %s: %s",
-              gx_shape_text(a->rank, a->dim, of_a, sizeof of_a),
-              gx_shape_text(b->rank, b->dim, of_b, sizeof of_b), what);
-}
-
-/* The leading dimensions: of both, or of the one that has some. */
-static bool infer_batch(const gx_node *node, const gx_value *a, const gx_value *b,
-                        product_shape *shape, gx_diagnostics *list)
-{
-    const gx_value *wide = a->rank > 2 ? a : b;
-    bool same = a->rank == b->rank;
-
-    for (int i = 0; same && i < a->rank - 2; i++)
-        same = a->dim[i] == b->dim[i];
-    if (!same && a->rank > 2 && b->rank > 2) {
-        report_two(
-            list, node, a, b,
-            "the leading dimensions differ, expected the same ones, or none in one "
-            "of the two");
-        return false;
-    }
-    shape->rank = wide->rank;
-    for (int i = 0; i < wide->rank - 2; i++)
-        shape->dim[i] = wide->dim[i];
-    return true;
-}
-
-static bool within_limit(const gx_node *node, const product_shape *shape,
-                         gx_diagnostics *list)
-{
-    char text[GX_SHAPE_TEXT];
-    int64_t n = 1;
-
-    for (int i = 0; i < shape->rank; i++) {
-        if (shape->dim[i] > 0 && n > GX_LIMIT_ELEMENTS / shape->dim[i]) {
-            gx_misfit(list, node, "a", "the product %s has more than %lld elements",
-                      gx_shape_text(shape->rank, shape->dim, text, sizeof text),
-                      (long long)GX_LIMIT_ELEMENTS);
-            return false;
-        }
-        n *= shape->dim[i];
-        if (n == 0)
-            return true;
-    }
-    return true;
-}
-
-static bool infer_product(const gx_node *node, const gx_value *a, const gx_value *b,
-                          bool trans_a, bool trans_b, product_shape *shape,
-                          gx_diagnostics *list)
-{
-    if (!gx_expect_float(list, node, "a", a) || !expect_matrices(list, node, "a", a) ||
-        !expect_matrices(list, node, "b", b) ||
-        !gx_expect_dtype(list, node, "b", b, a->dtype) ||
-        !infer_batch(node, a, b, shape, list))
-        return false;
-    const int64_t *last_a = a->dim + a->rank - 2, *last_b = b->dim + b->rank - 2;
-
-    shape->dim[shape->rank - 2] = last_a[trans_a];
-    shape->dim[shape->rank - 1] = last_b[!trans_b];
-    shape->k = last_a[!trans_a];
-    if (shape->k != last_b[trans_b]) {
-        gx_misfit(list, node, "b",
-                  "a is [%s%lld, %lld]%s and b is [%s%lld, %lld]%s: the inner sizes %lld "
-                  "and %lld differ",
-                  a->rank > 2 ? "..., " : "", (long long)last_a[0], (long long)last_a[1],
-                  trans_a ? " transposed" : "", b->rank > 2 ? "..., " : "",
-                  (long long)last_b[0], (long long)last_b[1],
-                  trans_b ? " transposed" : "", (long long)shape->k,
-                  (long long)last_b[trans_b]);
-        return false;
-    }
-    return within_limit(node, shape, list);
-}
-
-/* The batch is summed over: what is left is one matrix. */
-static bool drop_batch(const gx_node *node, const gx_value *a, const gx_value *b,
-                       product_shape *shape, gx_diagnostics *list)
-{
-    if (a->rank != b->rank) {
-        report_two(list, node, a, b, "sum_batch expects the same leading dimensions");
-        return false;
-    }
-    shape->dim[0] = shape->dim[shape->rank - 2];
-    shape->dim[1] = shape->dim[shape->rank - 1];
-    shape->rank = 2;
-    return true;
-}
-
-static bool expect_of_out(gx_diagnostics *list, const gx_node *node, const char *key,
-                          const gx_value *value, const product_shape *shape,
-                          gx_dtype dtype)
-{
-    return !value || (gx_expect_like(list, node, key, value, shape->rank, shape->dim) &&
-                      gx_expect_dtype(list, node, key, value, dtype));
-}
-
-static gx_epilogue_steps steps_of(const gx_node *node)
+gx_epilogue_steps gx_gemm_steps(const gx_node *node)
 {
     return (gx_epilogue_steps){
         .has = { [GX_EPILOGUE_STEP_SCALE] = node->attr[GX_GEMM_SCALE].present,
@@ -184,35 +99,6 @@ static gx_epilogue_steps steps_of(const gx_node *node)
                  [GX_EPILOGUE_STEP_ACT] = node->attr[GX_GEMM_ACT].i != GX_ACT_NONE },
         .order = &node->attr[GX_GEMM_ORDER],
     };
-}
-
-static void gemm_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
-                       gx_diagnostics *list)
-{
-    const gx_value *a = value[GX_GEMM_A], *b = value[GX_GEMM_B];
-    const gx_value *bias = value[GX_GEMM_BIAS];
-    const gx_epilogue_steps steps = steps_of(node);
-    product_shape shape;
-
-    (void)graph;
-    if (!infer_product(node, a, b, node->attr[GX_GEMM_TRANS_A].i,
-                       node->attr[GX_GEMM_TRANS_B].i, &shape, list) ||
-        (node->attr[GX_GEMM_SUM_BATCH].i && !drop_batch(node, a, b, &shape, list)))
-        return;
-    if (bias && !(gx_expect_like(list, node, "epilogue.bias", bias, 1,
-                                 &shape.dim[shape.rank - 1]) &&
-                  gx_expect_dtype(list, node, "epilogue.bias", bias, a->dtype)))
-        return;
-    if (!expect_of_out(list, node, "c", value[GX_GEMM_C], &shape, a->dtype) ||
-        !expect_of_out(list, node, "epilogue.residual", value[GX_GEMM_RESIDUAL], &shape,
-                       a->dtype))
-        return;
-    if (node->attr[GX_GEMM_BETA].present && !value[GX_GEMM_C]) {
-        gx_misfit(list, node, "beta", "beta is given, and there is no field \"c\"");
-        return;
-    }
-    if (gx_expect_order(list, node, "epilogue.", &steps))
-        gx_set_shape(value[GX_GEMM_OUT], a->dtype, shape.rank, shape.dim);
 }
 
 /* --- the epilogue: what the product itself can do, and ops for the rest --- */
@@ -249,19 +135,81 @@ static void take_into_product(gx_epilogue_chain *chain, double scale,
     }
 }
 
+/* Every size and every row as text, where rows are wider than what is used. */
+static void size_fields(gx_builder *builder, const gx_node *node,
+                        gx_field_text fields[GX_N_PRODUCT_SIZES])
+{
+    const gx_product_sizes sizes =
+        gx_product_sizes_of(gx_builder_graph(builder), node, GX_GEMM_M);
+    const int64_t by_size[] = { sizes.m, sizes.n, sizes.k };
+    const gx_attr *size = &node->attr[GX_GEMM_M];
+    const bool is_wide = gx_has_wide_rows(size);
+
+    for (int i = 0; i < GX_N_PRODUCT_SIZES; i++) {
+        fields[i] = (gx_field_text){ gx_product_size_keys[i], NULL };
+        if (is_wide && i <= GX_PRODUCT_K)
+            fields[i].text = gx_int_text(builder, by_size[i]);
+        else if (is_wide && size[i].present)
+            fields[i].text = gx_int_text(builder, size[i].i);
+    }
+}
+
+/* Rows of the product are widened last where an op stands behind it: the same gemm with
+ * rows of n columns, and zeros behind them. */
+static void widen(gx_builder *builder, int32_t id)
+{
+    const gx_node *node = &gx_builder_graph(builder)->nodes[id];
+    const gx_product_sizes sizes =
+        gx_product_sizes_of(gx_builder_graph(builder), node, GX_GEMM_M);
+    const char *narrow = gx_builder_name(builder, node->name, "narrow");
+    gx_field_text fields[GX_MAX_ARGS + GX_MAX_ATTRS + GX_N_EPILOGUE_STEPS];
+    const gx_field_text wide[] = {
+        { "dy", narrow },
+        { "dx", gx_builder_operand(builder, id, GX_GEMM_OUT) },
+        { "axis", "-1" },
+        { "stop", gx_int_text(builder, sizes.n) },
+        { "size", gx_int_text(builder, node->attr[GX_GEMM_LD_OUT].i) },
+    };
+    size_t n = 0;
+
+    for (int f = 0; f < node->n_fields && n + 1 < sizeof fields / sizeof fields[0]; f++) {
+        const gx_field_value *field = &node->fields[f];
+
+        if (strcmp(field->key, "out") != 0 && strcmp(field->key, "ld.out") != 0)
+            fields[n++] = (gx_field_text){ field->key, field->text };
+    }
+    fields[n++] = (gx_field_text){ "out", narrow };
+    gx_builder_node(builder, "gemm", narrow, id, fields, n);
+    gx_builder_rewrite(builder, id, "slice.bwd", wide, sizeof wide / sizeof wide[0]);
+}
+
+/* Nothing stands behind the product, and what is left open is written out. */
+static bool is_final(const gx_node *node, const gx_epilogue_chain *chain)
+{
+    const gx_attr *size = &node->attr[GX_GEMM_M];
+
+    return chain->n == 0 && (!gx_has_wide_rows(size) ||
+                             (size[GX_PRODUCT_M].present && size[GX_PRODUCT_N].present &&
+                              size[GX_PRODUCT_K].present));
+}
+
 static bool gemm_expand(gx_builder *builder, int32_t id)
 {
     const gx_node *node = &gx_builder_graph(builder)->nodes[id];
-    const gx_epilogue_steps steps = steps_of(node);
+    const gx_epilogue_steps steps = gx_gemm_steps(node);
     const gx_act act = (gx_act)node->attr[GX_GEMM_ACT].i;
     gx_epilogue_chain chain = gx_epilogue_split(&steps);
     product_sum sum = { gx_factor(node, GX_GEMM_ALPHA), gx_factor(node, GX_GEMM_BETA),
                         gx_builder_operand(builder, id, GX_GEMM_C) };
 
-    if (chain.n == 0)
+    if (is_final(node, &chain))
         return false;
     take_into_product(&chain, gx_factor(node, GX_GEMM_SCALE),
                       gx_builder_operand(builder, id, GX_GEMM_RESIDUAL), &sum);
+    if (chain.n > 0 && node->attr[GX_GEMM_LD_OUT].present) {
+        widen(builder, id);
+        return true;
+    }
 
     const gx_epilogue_operands operands = {
         .x = chain.n > 0 ? gx_builder_name(builder, node->name, "product") : NULL,
@@ -271,7 +219,8 @@ static bool gemm_expand(gx_builder *builder, int32_t id)
         .act = act != GX_ACT_NONE ? gx_act_names[act] : NULL,
         .scale = gx_factor_text(builder, gx_factor(node, GX_GEMM_SCALE)),
     };
-    const gx_field_text gemm[] = {
+    enum { OTHERS = 9 };
+    gx_field_text gemm[OTHERS + GX_N_PRODUCT_SIZES] = {
         { "a", gx_builder_operand(builder, id, GX_GEMM_A) },
         { "b", gx_builder_operand(builder, id, GX_GEMM_B) },
         { "c", sum.c },
@@ -284,6 +233,7 @@ static bool gemm_expand(gx_builder *builder, int32_t id)
     };
     const size_t n_fields = sizeof gemm / sizeof gemm[0];
 
+    size_fields(builder, node, gemm + OTHERS);
     if (chain.n == 0) {
         gx_builder_rewrite(builder, id, "gemm", gemm, n_fields);
         return true;
@@ -314,16 +264,44 @@ static gx_matrix matrix_at(const gx_tensor *tensor, bool turned, int64_t i)
                         turned ? 1 : last[1], turned ? last[1] : 1 };
 }
 
-/* out = alpha out + beta c; c is not read where its factor is 0. */
-static void finish_product(const gx_call *call, double *out, int64_t n)
+/* The sizes of a bound product; an expanded gemm has them where its operands do not say
+ * them. */
+static gx_product_sizes sizes_of(const gx_call *call)
+{
+    const gx_tensor *a = &call->arg[GX_GEMM_A], *out = &call->arg[GX_GEMM_OUT];
+    const gx_attr *size = &call->attr[GX_GEMM_M];
+
+    return (gx_product_sizes){
+        .m = out->dim[out->rank - 2],
+        .n = size[GX_PRODUCT_N].present ? size[GX_PRODUCT_N].i : out->dim[out->rank - 1],
+        .k = size[GX_PRODUCT_K].present
+                 ? size[GX_PRODUCT_K].i
+                 : a->dim[a->rank - 2 + !call->attr[GX_GEMM_TRANS_A].i],
+    };
+}
+
+/* out = alpha out + beta c in the first n columns, zeros behind them; c is not read where
+ * its factor is 0. */
+static void finish_product(const gx_call *call, int64_t n)
 {
     const double alpha = gx_call_factor(call, GX_GEMM_ALPHA);
     const double beta = gx_call_factor(call, GX_GEMM_BETA);
-    const double *c =
-        gx_has(call, GX_GEMM_C) && beta != 0.0 ? call->arg[GX_GEMM_C].data : NULL;
+    const gx_tensor *of_c = &call->arg[GX_GEMM_C], *out = &call->arg[GX_GEMM_OUT];
+    const int64_t out_row = out->dim[out->rank - 1];
+    const int64_t c_row = gx_has(call, GX_GEMM_C) ? of_c->dim[of_c->rank - 1] : 0;
+    const int64_t n_rows = batch_of(out) * out->dim[out->rank - 2];
 
-    for (int64_t i = 0; (c || alpha != 1.0) && i < n; i++)
-        out[i] = c ? alpha * out[i] + beta * c[i] : alpha * out[i];
+    for (int64_t i = 0; i < n_rows; i++) {
+        double *to = (double *)out->data + i * out_row;
+        const double *c = gx_has(call, GX_GEMM_C) && beta != 0.0
+                              ? (const double *)of_c->data + i * c_row
+                              : NULL;
+
+        for (int64_t j = 0; (c || alpha != 1.0) && j < n; j++)
+            to[j] = c ? alpha * to[j] + beta * c[j] : alpha * to[j];
+        for (int64_t j = n; j < out_row; j++)
+            to[j] = 0.0;
+    }
 }
 
 static gx_status gemm_reference(const gx_call *call, gx_error *err)
@@ -333,81 +311,82 @@ static gx_status gemm_reference(const gx_call *call, gx_error *err)
     const bool trans_a = call->attr[GX_GEMM_TRANS_A].i;
     const bool trans_b = call->attr[GX_GEMM_TRANS_B].i;
     const bool sum_batch = call->attr[GX_GEMM_SUM_BATCH].i;
-    const int64_t m = out->dim[out->rank - 2], n = out->dim[out->rank - 1];
-    const int64_t k = a->dim[a->rank - 2 + !trans_a];
+    const gx_product_sizes size = sizes_of(call);
+    const int64_t row = out->dim[out->rank - 1];
     const int64_t n_batches = batch_of(a->rank > 2 ? a : b);
     double *to = out->data;
 
     (void)err;
     if (sum_batch && n_batches == 0)
-        gx_product(m, n, 0, matrix_at(a, trans_a, 0), matrix_at(b, trans_b, 0), to);
+        gx_product(size.m, size.n, 0, matrix_at(a, trans_a, 0), matrix_at(b, trans_b, 0),
+                   to, row);
     for (int64_t i = 0; i < n_batches; i++) {
         const gx_matrix left = matrix_at(a, trans_a, i), right = matrix_at(b, trans_b, i);
 
         if (sum_batch && i > 0)
-            gx_product_add(m, n, k, left, right, to);
+            gx_product_add(size.m, size.n, size.k, left, right, to, row);
         else
-            gx_product(m, n, k, left, right, sum_batch ? to : to + i * m * n);
+            gx_product(size.m, size.n, size.k, left, right,
+                       sum_batch ? to : to + i * size.m * row, row);
     }
-    finish_product(call, to, gx_count(out));
+    finish_product(call, size.n);
     return GX_OK;
+}
+
+/* --- cost --- */
+
+/* Elements of the product, without what stands behind its columns. */
+static double product_elements(const gx_graph *graph, const gx_node *node)
+{
+    const gx_value *out = &graph->values[node->arg[GX_GEMM_OUT]];
+    double n = (double)gx_product_sizes_of(graph, node, GX_GEMM_M).n;
+
+    for (int i = 0; i + 1 < out->rank; i++)
+        n *= (double)out->dim[i];
+    return n;
 }
 
 /* A product and a sum for each term; alpha and c count as one operation each. */
 static double gemm_flops(const gx_graph *graph, const gx_node *node)
 {
-    const gx_value *a = &graph->values[node->arg[GX_GEMM_A]];
     const gx_value *b = &graph->values[node->arg[GX_GEMM_B]];
-    const double out = gx_elements(graph, node, GX_GEMM_OUT);
-    double terms = (double)a->dim[a->rank - 2 + !node->attr[GX_GEMM_TRANS_A].i];
+    double terms = (double)gx_product_sizes_of(graph, node, GX_GEMM_M).k;
 
     for (int i = 0; node->attr[GX_GEMM_SUM_BATCH].i && i + 2 < b->rank; i++)
         terms *= (double)b->dim[i];
-    return out * (2.0 * terms + (gx_factor(node, GX_GEMM_ALPHA) != 1.0) +
-                  2.0 * (node->arg[GX_GEMM_C] >= 0));
+    return product_elements(graph, node) *
+           (2.0 * terms + (gx_factor(node, GX_GEMM_ALPHA) != 1.0) +
+            2.0 * (node->arg[GX_GEMM_C] >= 0));
 }
 
-/* --- gemm.bwd --- */
-
-static bool bwd_has_operands(const gx_node *node, gx_value **value, gx_diagnostics *list)
+/* Elements of operand `arg` in its first `columns` columns. */
+static double used_elements(const gx_graph *graph, const gx_node *node, int arg,
+                            int64_t columns)
 {
-    const gx_act act = (gx_act)node->attr[GX_GEMM_BWD_ACT].i;
-    bool makes = false;
+    if (node->arg[arg] < 0)
+        return 0;
+    const gx_value *value = &graph->values[node->arg[arg]];
+    double n = (double)columns;
 
-    for (int arg = GX_GEMM_BWD_DA; arg <= GX_GEMM_BWD_DRESIDUAL; arg++)
-        makes = makes || value[arg];
-    if (!gx_expect_act_operand(list, node, "epilogue.act", act, value[GX_GEMM_BWD_Y],
-                               value[GX_GEMM_BWD_PRE]))
-        return false;
-    if (!makes)
-        gx_misfit(list, node, NULL,
-                  "it makes nothing: expected da, db, dc, dbias or dresidual");
-    else if (node->attr[GX_GEMM_BWD_BETA].present && !value[GX_GEMM_BWD_DC])
-        gx_misfit(list, node, "beta", "beta is given, and there is no field \"dc\"");
-    else
-        return true;
-    return false;
+    for (int i = 0; i + 1 < value->rank; i++)
+        n *= (double)value->dim[i];
+    return n;
 }
 
-static void gemm_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
-                           gx_diagnostics *list)
+/* Of wide rows only what is used is read; out is written whole. */
+static double gemm_bytes(const gx_graph *graph, const gx_node *node)
 {
-    const gx_value *a = value[GX_GEMM_BWD_A], *b = value[GX_GEMM_BWD_B];
-    product_shape shape;
+    const gx_product_sizes size = gx_product_sizes_of(graph, node, GX_GEMM_M);
+    const double n = used_elements(graph, node, GX_GEMM_A,
+                                   node->attr[GX_GEMM_TRANS_A].i ? size.m : size.k) +
+                     used_elements(graph, node, GX_GEMM_B,
+                                   node->attr[GX_GEMM_TRANS_B].i ? size.k : size.n) +
+                     used_elements(graph, node, GX_GEMM_C, size.n) +
+                     gx_elements(graph, node, GX_GEMM_BIAS) +
+                     gx_elements(graph, node, GX_GEMM_RESIDUAL) +
+                     gx_elements(graph, node, GX_GEMM_OUT);
 
-    (void)graph;
-    if (!infer_product(node, a, b, node->attr[GX_GEMM_BWD_TRANS_A].i,
-                       node->attr[GX_GEMM_BWD_TRANS_B].i, &shape, list) ||
-        !expect_of_out(list, node, "dy", value[GX_GEMM_BWD_DY], &shape, a->dtype) ||
-        !expect_of_out(list, node, "y", value[GX_GEMM_BWD_Y], &shape, a->dtype) ||
-        !expect_of_out(list, node, "pre", value[GX_GEMM_BWD_PRE], &shape, a->dtype) ||
-        !bwd_has_operands(node, value, list))
-        return;
-    gx_set_shape(value[GX_GEMM_BWD_DA], a->dtype, a->rank, a->dim);
-    gx_set_shape(value[GX_GEMM_BWD_DB], b->dtype, b->rank, b->dim);
-    gx_set_shape(value[GX_GEMM_BWD_DC], a->dtype, shape.rank, shape.dim);
-    gx_set_shape(value[GX_GEMM_BWD_DBIAS], a->dtype, 1, &shape.dim[shape.rank - 1]);
-    gx_set_shape(value[GX_GEMM_BWD_DRESIDUAL], a->dtype, shape.rank, shape.dim);
+    return n * (double)gx_dtype_bytes(graph->values[node->arg[GX_GEMM_OUT]].dtype);
 }
 
 const gx_op gx_gemm_ops[] = {
@@ -418,11 +397,12 @@ const gx_op gx_gemm_ops[] = {
                    "out = act(scale p + bias + residual)",
         .fields = gemm_fields,
         .phase = GX_PHASE_FORWARD,
-        .infer = gemm_infer,
+        .infer = gx_gemm_infer,
         .expand = gemm_expand,
         .reference = gemm_reference,
         .grad = gx_gemm_grad,
         .flops = gemm_flops,
+        .bytes = gemm_bytes,
         .samples = gx_gemm_samples,
         /* f32: sums of up to some thousand rounded terms, about sqrt(k) 2^-24 of the
          * whole. tf32: both operands are rounded to 11 bits, 2^-11 each at most.
@@ -439,7 +419,7 @@ const gx_op gx_gemm_ops[] = {
             "shares gets the sum over it",
         .fields = gemm_bwd_fields,
         .phase = GX_PHASE_BACKWARD,
-        .infer = gemm_bwd_infer,
+        .infer = gx_gemm_bwd_infer,
         .expand = gx_gemm_bwd_expand,
         .samples = gx_gemm_bwd_samples,
         /* As gemm; d is rounded once more in between. */

@@ -214,16 +214,16 @@ __device__ __forceinline__ float element(const void *tensor, int64_t at)
 
 template <typename T>
 __device__ __forceinline__ float add_before(const gx_tile &g, const gx_tile_more &more,
-                                            int64_t at, float x)
+                                            int64_t row, int64_t column, float x)
 {
     x *= more.alpha;
     if (more.c != nullptr)
-        x += more.beta * element<T>(more.c, at);
+        x += more.beta * element<T>(more.c, row * more.ldc + column);
     if (g.tail != GX_TAIL_FORWARD)
         return x;
     x *= more.scale;
     if (more.residual != nullptr)
-        x += element<T>(more.residual, at);
+        x += element<T>(more.residual, row * g.n + column);
     return x;
 }
 
@@ -242,13 +242,17 @@ __device__ __forceinline__ float add_after(const gx_tile_more &more, int64_t at,
 
 /* What is done with one element of the product; returns what its column sum gets. */
 template <typename T, typename MORE>
-__device__ __forceinline__ float finish(const gx_tile &g, const MORE &more, int64_t at,
-                                        float x, float bias)
+__device__ __forceinline__ float finish(const gx_tile &g, const MORE &more, int64_t row,
+                                        int64_t column, float x, float bias)
 {
+    const int64_t at = row * g.n + column;
+    int64_t out_at = at;
     T *out = static_cast<T *>(g.out);
 
-    if constexpr (has_more<MORE>)
-        x = add_before<T>(g, more, at, x);
+    if constexpr (has_more<MORE>) {
+        x = add_before<T>(g, more, row, column, x);
+        out_at = row * more.ld_out + column;
+    }
     if (g.tail == GX_TAIL_FORWARD) {
         x += bias;
         if (g.pre != nullptr)
@@ -260,8 +264,19 @@ __device__ __forceinline__ float finish(const gx_tile &g, const MORE &more, int6
         x = gx_act_backward(g.act, x, gx_to_float(static_cast<const T *>(g.saved)[at]));
     }
     if (out != nullptr)
-        gx_store(out + at, x);
+        gx_store(out + out_at, x);
     return x;
+}
+
+/* Zeros behind the last column of `rows` rows of out. */
+template <typename T>
+__device__ __forceinline__ void zero_rest(T *out, int64_t ld, int64_t columns,
+                                          int64_t rows)
+{
+    const int64_t width = ld - columns;
+
+    for (int64_t i = threadIdx.x; i < rows * width; i += THREADS)
+        gx_store(out + i / width * ld + columns + i % width, 0.0f);
 }
 
 /* Adds the warps' sums and finishes. A thread keeps to one column of the tile; `first`
@@ -292,7 +307,7 @@ __device__ __forceinline__ void finish_tile(const gx_tile &g, const MORE &more,
 #pragma unroll
         for (int w = 0; w < P::W::K; w++)
             x += sums[(w * BM + r) * P::SUM_LD + c];
-        total += finish<T>(g, more, (first + row + r) * g.n + column + c, x, bias);
+        total += finish<T>(g, more, first + row + r, column + c, x, bias);
     }
     if (g.tail != GX_TAIL_BACKWARD || g.dbias == nullptr)
         return;
@@ -335,8 +350,10 @@ __global__ void __launch_bounds__(THREADS, 1)
 {
     gx_begin_kernel();
     extern __shared__ __align__(16) unsigned char shared[];
+    using T = typename plan<MATH, BM, BN>::T;
     const int64_t row_tiles = g.m > 0 ? (g.m + BM - 1) / BM : 1;
-    const int64_t column_tiles = (g.n + BN - 1) / BN;
+    /* Without a column there are still zeros to write behind them. */
+    const int64_t column_tiles = g.n > 0 ? (g.n + BN - 1) / BN : 1;
     const int64_t per_out = row_tiles * column_tiles;
     const int64_t n_outs = more.sum ? 1 : more.n_batches;
 
@@ -346,6 +363,9 @@ __global__ void __launch_bounds__(THREADS, 1)
 
         sum_tile<MATH, BM, BN>(g, more, batch, row, column, shared);
         finish_tile<MATH, BM, BN>(g, more, batch * g.m, row, column, shared);
+        if (more.ld_out > g.n && column + BN >= g.n)
+            zero_rest(static_cast<T *>(g.out) + (batch * g.m + row) * more.ld_out,
+                      more.ld_out, g.n, g.m - row < BM ? g.m - row : BM);
         __syncthreads();
     }
 }
@@ -364,6 +384,19 @@ __global__ void __launch_bounds__(THREADS)
             total += partial[r * n + c];
         gx_store(dbias + c, total);
     }
+}
+
+/* Each block takes rows of its own. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS)
+    zero_rest_kernel(T *out, int64_t rows, int64_t columns, int64_t ld)
+{
+    gx_begin_kernel();
+    const int64_t per_block = (rows + gridDim.x - 1) / gridDim.x;
+    const int64_t first = blockIdx.x * per_block, left = rows - first;
+
+    if (left > 0)
+        zero_rest(out + first * ld, ld, columns, left < per_block ? left : per_block);
 }
 
 /* A warp makes one word of 32 bits at a time; bits past the last column are 0. */
@@ -440,6 +473,13 @@ static const void *mask_instance(gx_dtype dtype)
     });
 }
 
+static const void *zero_instance(gx_dtype dtype)
+{
+    return gx_with_type(dtype, [](auto of) {
+        return (const void *)zero_rest_kernel<typename decltype(of)::type>;
+    });
+}
+
 constexpr int64_t MAX_GRID = INT32_MAX;
 
 } // namespace
@@ -491,9 +531,9 @@ extern "C" gx_status gx_tile_launch(const gx_tile *tile, const gx_tile_more *mor
 {
     const instance chosen = find(tile->math, tile->shape);
     int64_t row_tiles = tile->m > 0 ? gx_divide_up(tile->m, chosen.rows) : 1;
+    const int64_t column_tiles = tile->n > 0 ? gx_divide_up(tile->n, chosen.columns) : 1;
 
-    GX_TRY(launch_tiles(tile, more, row_tiles * gx_divide_up(tile->n, chosen.columns),
-                        ctx, err));
+    GX_TRY(launch_tiles(tile, more, row_tiles * column_tiles, ctx, err));
     if (tile->partial == nullptr)
         return GX_OK;
     void *sum_args[] = { (void *)&tile->partial, (void *)&tile->dbias, &row_tiles,
@@ -502,6 +542,24 @@ extern "C" gx_status gx_tile_launch(const gx_tile *tile, const gx_tile_more *mor
     return gx_launch(ctx, "partial_kernel", partial_instance(tile->math),
                      dim3(gx_grid_for(tile->n, THREADS, MAX_GRID)), dim3(THREADS), 0,
                      sum_args, err);
+}
+
+extern "C" gx_status gx_zero_rest_load(gx_dtype dtype, gx_error *err)
+{
+    return gx_load_kernel(zero_instance(dtype), 0, "zero_rest_kernel", err);
+}
+
+extern "C" gx_status gx_zero_rest_launch(void *out, gx_dtype dtype, int64_t rows,
+                                         int64_t columns, int64_t ld, gx_ctx *ctx,
+                                         gx_error *err)
+{
+    void *args[] = { &out, &rows, &columns, &ld };
+    const int64_t blocks =
+        gx_grid_for(rows * (ld - columns), THREADS, (int64_t)ctx->n_sm * 8);
+
+    return gx_launch(ctx, "zero_rest_kernel", zero_instance(dtype),
+                     dim3((unsigned)(blocks < rows ? blocks : rows)), dim3(THREADS), 0,
+                     args, err);
 }
 
 extern "C" gx_status gx_relu_mask_load(gx_dtype dtype, gx_error *err)

@@ -114,6 +114,8 @@ static gx_tile_more more_of(const gx_group *group, const gx_product *product)
         .alpha = (float)product->alpha,
         .beta = (float)product->beta,
         .c = product->c,
+        .ldc = product->ldc,
+        .ld_out = product->ld_out,
         .scale = 1.0f,
     };
 
@@ -132,10 +134,11 @@ static gx_tile_more more_of(const gx_group *group, const gx_product *product)
     return more;
 }
 
-static bool is_more(const gx_tile_more *more)
+static bool is_more(const gx_tile_more *more, int64_t n)
 {
-    return more->n_batches != 1 || more->alpha != 1.0f || more->c != NULL ||
-           more->scale != 1.0f || more->residual != NULL || more->again;
+    return more->ld_out != n || more->n_batches != 1 || more->alpha != 1.0f ||
+           more->c != NULL || more->scale != 1.0f || more->residual != NULL ||
+           more->again;
 }
 
 static tile_job describe(const gx_group *group, int shape, void *workspace)
@@ -148,8 +151,8 @@ static tile_job describe(const gx_group *group, int shape, void *workspace)
         .a = product.a,
         .b = product.b,
         .out = group->call[0].arg[GX_GEMM_OUT].data,
-        .lda = product.trans_a ? product.m : product.k,
-        .ldb = product.trans_b ? product.k : product.n,
+        .lda = product.lda,
+        .ldb = product.ldb,
         .trans_a = product.trans_a,
         .trans_b = product.trans_b,
         .math = math_of(&product),
@@ -157,8 +160,8 @@ static tile_job describe(const gx_group *group, int shape, void *workspace)
         .tail = GX_TAIL_NONE,
     };
 
-    if (tile.m == 0)
-        tile.k = 0; /* then only the column sums are written: zeros */
+    if (tile.m == 0 || tile.n == 0)
+        tile.k = 0; /* then only zeros are written: column sums, or behind the columns */
     tile.chunk_a = chunk_of(tile.a, tile.lda, product.dtype);
     tile.chunk_b = chunk_of(tile.b, tile.ldb, product.dtype);
     if (gx_is_backward(group))
@@ -172,7 +175,7 @@ static tile_job describe(const gx_group *group, int shape, void *workspace)
 
     tile_job job = { .tile = tile, .more = more_of(group, &product) };
 
-    job.has_more = is_more(&job.more);
+    job.has_more = is_more(&job.more, tile.n);
     return job;
 }
 
@@ -249,7 +252,8 @@ static gx_status prepare_tile(const gx_group *group, const gx_ctx *ctx,
     prepared->workspace_bytes = 0;
     prepared->n_launches = 0;
     prepared->n_algos = 1;
-    if (tile->n == 0 || job.more.n_batches == 0 || (tile->m == 0 && tile->dbias == NULL))
+    if (job.more.ld_out == 0 || job.more.n_batches == 0 ||
+        (tile->m == 0 && tile->dbias == NULL))
         return GX_OK;
     GX_TRY(choose_shape(&job, ctx, prepared, &shape, err));
     tile->shape = shape;

@@ -17,12 +17,20 @@ typedef struct gx_product {
     const void *a, *b;
     int64_t n_batches;          /* products; a batch that is one matrix counts as 1 */
     int64_t stride_a, stride_b; /* elements from one to the next; 0: all have the same */
-    bool sum;                   /* the products are added up */
+    /* elements from row to row, as stored; of c where there is one */
+    int64_t lda, ldb, ldc, ld_out;
+    bool sum; /* the products are added up */
     double alpha, beta;
     const void *c; /* NULL: nothing is added */
 } gx_product;
 
 gx_product gx_product_of(const gx_call *call);
+
+/* Rows of out are wider than the product: zeros stand behind its columns. */
+static inline bool gx_has_wide_out(const gx_product *product)
+{
+    return product->ld_out != product->n;
+}
 
 /* The second call goes back through the epilogue of the layer before. */
 static inline bool gx_is_backward(const gx_group *group)

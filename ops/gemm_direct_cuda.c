@@ -35,9 +35,11 @@ static bool fits(const gx_tile *tile, int shape, const gx_ctx *ctx)
     if (!gx_direct_has(&shaped) ||
         gx_direct_shared_bytes(shape) > ctx->shared_optin_bytes)
         return false;
-    if (tile->trans_a && tile->m % rows_at_once(shape) != 0)
+    if (tile->trans_a &&
+        (tile->m % rows_at_once(shape) != 0 || tile->lda % rows_at_once(shape) != 0))
         return false;
-    if (!tile->trans_b && tile->n % columns_at_once(shape) != 0)
+    if (!tile->trans_b && (tile->n % columns_at_once(shape) != 0 ||
+                           tile->ldb % columns_at_once(shape) != 0))
         return false;
     if (tile->tail == GX_TAIL_BACKWARD && tile->dbias != NULL &&
         row_tiles > (ctx->cc >= GX_CLUSTER_CC ? GX_MAX_CLUSTER : 1))

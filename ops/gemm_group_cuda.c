@@ -12,6 +12,12 @@ static int64_t batch_of(const gx_tensor *tensor)
     return n;
 }
 
+/* What is declared is what lies from row to row, however much of it a product uses. */
+static int64_t row_of(const gx_tensor *tensor)
+{
+    return tensor->dim[tensor->rank - 1];
+}
+
 /* A batch that lies as one matrix is one: rows of a with one b for all, and sums over
  * rows of both. */
 static void join_batch(gx_product *product, bool shares_b)
@@ -37,10 +43,11 @@ gx_product gx_product_of(const gx_call *call)
     const gx_tensor *out = &call->arg[GX_GEMM_OUT];
     const bool trans_a = call->attr[GX_GEMM_TRANS_A].i != 0;
     const double beta = gx_call_factor(call, GX_GEMM_BETA);
+    const gx_attr *n = &call->attr[GX_GEMM_N], *k = &call->attr[GX_GEMM_K];
     gx_product product = {
         .m = out->dim[out->rank - 2],
-        .n = out->dim[out->rank - 1],
-        .k = a->dim[a->rank - 2 + !trans_a],
+        .n = n->present ? n->i : out->dim[out->rank - 1],
+        .k = k->present ? k->i : a->dim[a->rank - 2 + !trans_a],
         .trans_a = trans_a,
         .trans_b = call->attr[GX_GEMM_TRANS_B].i != 0,
         .dtype = out->dtype,
@@ -52,10 +59,14 @@ gx_product gx_product_of(const gx_call *call)
         .alpha = gx_call_factor(call, GX_GEMM_ALPHA),
         .beta = beta,
         .c = beta != 0.0 ? gx_data(call, GX_GEMM_C) : NULL,
+        .lda = row_of(a),
+        .ldb = row_of(b),
+        .ldc = gx_has(call, GX_GEMM_C) ? row_of(&call->arg[GX_GEMM_C]) : 0,
+        .ld_out = row_of(out),
     };
 
-    product.stride_a = a->rank > 2 ? product.m * product.k : 0;
-    product.stride_b = b->rank > 2 ? product.k * product.n : 0;
+    product.stride_a = a->rank > 2 ? a->dim[a->rank - 2] * product.lda : 0;
+    product.stride_b = b->rank > 2 ? b->dim[b->rank - 2] * product.ldb : 0;
     join_batch(&product, b->rank == 2);
     return product;
 }
@@ -85,6 +96,10 @@ const char *gx_gemm_refuses_link(const gx_group *group, int in)
 
     if (!gx_feeds(gemm, GX_GEMM_OUT, next, in))
         return "the second op does not work on the product";
+    const gx_product product = gx_product_of(gemm);
+
+    if (gx_has_wide_out(&product))
+        return "zeros stand behind the columns of the product";
     if (!gx_is_elided(group, 0, GX_GEMM_OUT) && !gx_keeps_product(group))
         return "the product itself is read elsewhere";
     /* The product would have to be there twice. Bound, an elided product has no address.
@@ -127,6 +142,11 @@ const char *gx_gemm_refuses_weight(const gx_group *group)
         return "the product does not add up the rows that the bias does";
     if (product.n_batches != 1 || product.alpha != 1.0 || product.c != NULL)
         return "more than one plain product";
+    if (gx_has_wide_out(&product))
+        return "zeros stand behind the columns of the product";
+    if (gx_count(&sums->arg[GX_EPILOGUE_BWD_DBIAS]) !=
+        (arg == GX_GEMM_A ? product.m : product.n))
+        return "the product uses fewer columns than the bias has";
     return NULL;
 }
 

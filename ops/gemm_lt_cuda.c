@@ -130,6 +130,7 @@ static void add_epilogue(const gx_group *group, gx_lt_product *lt)
     lt->beta *= scale;
     if (gx_has(call, GX_EPILOGUE_RESIDUAL)) {
         lt->c = call->arg[GX_EPILOGUE_RESIDUAL].data;
+        lt->ldc = lt->n;
         lt->beta = 1.0f;
     }
     if (lt->aux != NULL) {
@@ -194,6 +195,10 @@ static gx_lt_product describe(const gx_group *group, void *workspace)
         .n_batches = product.n_batches,
         .stride_a = product.stride_a,
         .stride_b = product.stride_b,
+        .lda = product.lda,
+        .ldb = product.ldb,
+        .ldc = product.ldc,
+        .ld_out = product.ld_out,
         .alpha = (float)product.alpha,
         .beta = (float)product.beta,
         .c = product.c,
@@ -231,6 +236,8 @@ gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
                        AUX_BYTES);
     if (needs_mask(&lt))
         GX_TRY(gx_relu_mask_load(lt.dtype, err));
+    if (lt.ld_out > lt.n)
+        GX_TRY(gx_zero_rest_load(lt.dtype, err));
     return gx_lt_prepare(&lt, ctx, prepared, err);
 }
 
@@ -242,5 +249,8 @@ gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
     if (needs_mask(&lt))
         GX_TRY(gx_relu_mask_launch(group->call[1].arg[GX_EPILOGUE_BWD_Y].data, lt.dtype,
                                    lt.m, lt.n, lt.aux_ld, lt.aux, ctx, err));
+    if (lt.ld_out > lt.n)
+        GX_TRY(gx_zero_rest_launch(lt.out, lt.dtype, lt.m * lt.n_batches, lt.n, lt.ld_out,
+                                   ctx, err));
     return gx_lt_launch(&lt, prepared, ctx, err);
 }

@@ -56,6 +56,27 @@
               "  - {op: mse, name: loss, x: y, target: t}\n"                           \
               "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss, y]\n")
 
+/* Rows wider than what is used of them, c's and out's of their own lengths; r is like the
+ * product. */
+#define WIDE(a, b, c, r, n, fields)                                                     \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("a", a, "{integers: [-3, 4]}")                           \
+                  GX_SAMPLE_TENSOR("c", c, "{integers: [-3, 4]}")                       \
+                      GX_SAMPLE_TENSOR("r", r, "{integers: [-3, 4]}"),                  \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("b", b, "{integers: [-3, 4]}")          \
+                  GX_SAMPLE_TENSOR("s", "[" n "]", "{integers: [-3, 4]}") GX_SAMPLE_OPS \
+              "  - {op: gemm, name: fc, a: a, b: b" fields ", out: y}\noutputs: [y]\n")
+
+#define WIDE_TRAINED(a, b, c, r, out, n, fields)                                       \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("t", out, "normal"),                                    \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("a", a, "{normal: {std: 0.5}}")        \
+                  GX_SAMPLE_TENSOR("b", b, "{normal: {std: 0.5}}")                     \
+                      GX_SAMPLE_TENSOR("c", c, "normal")                               \
+                          GX_SAMPLE_TENSOR("r", r, "normal")                           \
+                              GX_SAMPLE_TENSOR("s", "[" n "]", "normal") GX_SAMPLE_OPS \
+              "  - {op: gemm, name: fc, a: a, b: b" fields ", out: y}\n"               \
+              "  - {op: mse, name: loss, x: y, target: t}\n"                           \
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss, y]\n")
+
 #define SGD "sgd: {lr: 0.1}"
 #define ADAMW "adamw: {lr: 0.01}"
 
@@ -137,6 +158,61 @@ const char *const gx_gemm_samples[] = {
                  ", sum_batch: true, alpha: 2, c: c, epilogue: {bias: s, act: sigmoid}"),
     MORE_TRAINED("[65, 40]", "[40, 24]", "[65, 24]", "24",
                  ", epilogue: {bias: s, residual: r, act: gelu_erf}"),
+    /* Rows wider than what is used: of each operand, stored either way, odd and even. */
+    PRODUCT("[1, 2]", "[1, 1]", ", ld: {a: 2}"),
+    PRODUCT("[3, 9]", "[7, 5]", ", ld: {a: 9}"),
+    PRODUCT("[3, 7]", "[7, 6]", ", n: 5, ld: {b: 6}"),
+    PRODUCT("[3, 7]", "[7, 5]", ", ld: {out: 11}"),
+    PRODUCT("[7, 8]", "[7, 9]", ", trans_a: true, m: 3, n: 5, ld: {a: 8, b: 9}"),
+    PRODUCT("[3, 9]", "[5, 11]", ", trans_b: true, k: 7, ld: {a: 9, b: 11, out: 6}"),
+    PRODUCT("[7, 5]", "[5, 8]",
+            ", trans_a: true, trans_b: true, m: 3, ld: {a: 5, b: 8, out: 5}"),
+    PRODUCT("[130, 301]", "[300, 259]", ", n: 257, ld: {a: 301, b: 259, out: 301}"),
+    PRODUCT("[64, 96]", "[48, 80]", ", n: 64, ld: {a: 96, b: 80, out: 72}"),
+    PRODUCT("[64, 46]", "[32, 41]", ", trans_b: true, k: 40, ld: {a: 46, b: 41}"),
+    PRODUCT("[40, 72]", "[40, 34]", ", trans_a: true, m: 64, n: 32, ld: {a: 72, b: 34}"),
+    PRODUCT("[2, 3, 9]", "[2, 7, 8]", ", n: 5, ld: {a: 9, b: 8, out: 6}"),
+    PRODUCT("[3, 5, 9]", "[7, 10]", ", n: 9, ld: {a: 9, b: 10, out: 13}"),
+    PRODUCT("[5, 9]", "[3, 9, 8]", ", trans_b: true, k: 7, ld: {a: 9, b: 8, out: 12}"),
+    PRODUCT("[3, 7, 8]", "[3, 7, 10]",
+            ", trans_a: true, m: 5, n: 9, sum_batch: true, ld: {a: 8, b: 10}"),
+    PRODUCT("[3, 5, 9]", "[3, 8, 6]",
+            ", n: 5, sum_batch: true, ld: {a: 9, b: 6, out: 7}"),
+    PRODUCT("[3, 5]", "[5, 4]", ", n: 0, ld: {b: 4, out: 4}"),
+    PRODUCT("[3, 4]", "[0, 5]", ", ld: {a: 4, out: 7}"),
+    PRODUCT("[0, 9]", "[7, 5]", ", ld: {a: 9, out: 6}"),
+    WIDE("[3, 9]", "[7, 8]", "[3, 6]", "[3, 5]", "5",
+         ", n: 5, c: c, beta: -2, ld: {a: 9, b: 8, c: 6}"),
+    WIDE("[3, 9]", "[7, 8]", "[3, 6]", "[3, 5]", "5",
+         ", n: 5, alpha: 2, c: c, ld: {a: 9, b: 8, c: 6, out: 7}"),
+    WIDE(
+        "[2, 33, 24]", "[2, 20, 19]", "[2, 33, 18]", "[2, 33, 17]", "17",
+        ", n: 17, c: c, ld: {a: 24, b: 19, c: 18, out: 18}, epilogue: {residual: r, act: "
+        "relu}"),
+    WIDE("[64, 44]", "[40, 56]", "[64, 52]", "[64, 48]", "48",
+         ", n: 48, ld: {a: 44, b: 56}, epilogue: {bias: s, act: relu}"),
+    WIDE("[64, 44]", "[40, 56]", "[64, 52]", "[64, 48]", "48",
+         ", n: 48, c: c, ld: {a: 44, b: 56, c: 52}, epilogue: {bias: s, act: relu}"),
+    WIDE("[5, 9]", "[7, 10]", "[5, 9]", "[5, 9]", "9",
+         ", n: 9, ld: {a: 9, b: 10, out: 12}, epilogue: {scale: 2, residual: r}"),
+    WIDE(
+        "[5, 9]", "[7, 10]", "[5, 9]", "[5, 9]", "9",
+        ", n: 9, ld: {a: 9, b: 10, out: 12}, epilogue: {bias: s, act: sigmoid, residual: "
+        "r, order: [act, bias, residual]}"),
+    WIDE_TRAINED("[5, 6]", "[4, 9]", "[5, 8]", "[5, 7]", "[5, 7]", "7",
+                 ", n: 7, alpha: 0.5, c: c, beta: 2, ld: {a: 6, b: 9, c: 8}, epilogue: "
+                 "{bias: s, act: gelu_tanh}"),
+    WIDE_TRAINED(
+        "[3, 4, 7]", "[7, 6]", "[3, 5, 8]", "[3, 5, 7]", "[3, 5, 10]", "7",
+        ", trans_a: true, trans_b: true, m: 5, c: c, ld: {a: 7, b: 6, c: 8, out: "
+        "10}"),
+    WIDE_TRAINED("[3, 5, 4]", "[3, 4, 8]", "[3, 5, 7]", "[3, 5, 7]", "[3, 5, 9]", "7",
+                 ", n: 7, c: c, beta: 0.5, ld: {b: 8, out: 9}, epilogue: {bias: s, act: "
+                 "tanh}"),
+    WIDE_TRAINED("[3, 5, 6]", "[3, 4, 8]", "[5, 8]", "[5, 7]", "[5, 9]", "7",
+                 ", n: 7, sum_batch: true, c: c, ld: {a: 6, b: 8, c: 8, out: 9}"),
+    WIDE_TRAINED("[66, 44]", "[40, 30]", "[66, 24]", "[66, 24]", "[66, 24]", "24",
+                 ", n: 24, ld: {a: 44, b: 30}, epilogue: {bias: s, act: relu}"),
     /* The weight on the left, and used twice: its gradients are added. */
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[6, 9]", "normal")
                   GX_SAMPLE_TENSOR("t", "[6, 9]", "normal"),
@@ -202,5 +278,16 @@ const char *const gx_gemm_bwd_samples[] = {
     BWD_MORE("[5, 4]", "[2, 3, 4, 7]", "[2, 3, 5, 7]",
              ", y: kept, epilogue: {act: tanh}"),
     BWD_MORE("[0, 5, 4]", "[4, 7]", "[0, 5, 7]", ", y: kept, epilogue: {act: relu}"),
+    /* Rows wider than what is used. */
+    BWD("[3, 9]", "[7, 6]", "3", "5", "", ", n: 5, ld: {a: 9, b: 6}" ALL,
+        "da, db, dbias"),
+    BWD("[7, 5]", "[5, 9]", "3", "6", "",
+        ", trans_a: true, trans_b: true, m: 3, ld: {a: 5, b: 9, out: 6}, da: da, db: db",
+        "da, db"),
+    BWD_MORE("[3, 5, 6]", "[3, 4, 8]", "[3, 5, 7]",
+             ", n: 7, beta: 2, y: kept, ld: {a: 6, b: 8, c: 9, out: 7}, epilogue: {act: "
+             "tanh}"),
+    BWD_MORE("[3, 5, 6]", "[4, 8]", "[3, 5, 9]",
+             ", n: 7, alpha: 2, ld: {a: 6, b: 8, c: 8, out: 9}"),
     NULL
 };

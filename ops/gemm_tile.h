@@ -65,10 +65,13 @@ typedef struct gx_tile {
 typedef struct gx_tile_more {
     int64_t n_batches;
     int64_t stride_a,
-        stride_b;         /* elements from one matrix to the next; 0: all share it */
-    bool sum;             /* the products are added up, in order: one out */
-    float alpha, beta;    /* product = alpha op(a) op(b) + beta c */
-    const void *c;        /* or NULL */
+        stride_b;      /* elements from one matrix to the next; 0: all share it */
+    bool sum;          /* the products are added up, in order: one out */
+    float alpha, beta; /* product = alpha op(a) op(b) + beta c */
+    const void *c;     /* or NULL */
+    /* elements from row to row of c, and of out where nothing follows; else n. Zeros
+     * stand behind the n columns of out. */
+    int64_t ldc, ld_out;
     float scale;          /* forward: pre = scale product + bias + residual */
     const void *residual; /* or NULL */
     bool again;           /* forward: out = last_scale y + last_residual */
@@ -83,12 +86,18 @@ int gx_tile_columns(int shape);
 /* Dynamic shared memory that a block needs. */
 size_t gx_tile_shared_bytes(gx_tile_math math, int shape);
 
-/* n is at least 1; m too, unless there are column sums. The launch is one kernel, or two
- * where `partial` is used. `more` may be NULL; column sums go with one out alone. */
+/* n is at least 1, or rows of out are wider; m too, unless there are column sums. The
+ * launch is one kernel, or two where `partial` is used. `more` may be NULL; column sums
+ * go with one out alone. */
 gx_status gx_tile_load(const gx_tile *tile, const gx_tile_more *more,
                        gx_error *err) GX_MUST_CHECK;
 gx_status gx_tile_launch(const gx_tile *tile, const gx_tile_more *more, gx_ctx *ctx,
                          gx_error *err) GX_MUST_CHECK;
+
+/* Zeros behind the columns of a matrix: rows lie ld > columns elements apart. */
+gx_status gx_zero_rest_load(gx_dtype dtype, gx_error *err) GX_MUST_CHECK;
+gx_status gx_zero_rest_launch(void *out, gx_dtype dtype, int64_t rows, int64_t columns,
+                              int64_t ld, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 /* Packs y > 0 as the bit mask that cuBLASLt's relu backward reads: one bit an element,
  * `ld` bits (a multiple of 128) a row of y, least significant bit first. */

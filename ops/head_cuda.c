@@ -71,6 +71,8 @@ static const char *refuses_product(const gx_group *group, const head_calls *call
 
     if (product.n_batches != 1 || product.sum || product.alpha != 1.0 || product.c)
         return "more than one plain product";
+    if (gx_has_wide_out(&product))
+        return "zeros stand behind the columns of the product";
     if (product.m == 0 || product.n == 0 || product.k == 0)
         return "of size zero";
     if (product.m > INT_MAX || product.n > INT_MAX || product.k > INT_MAX)
@@ -116,6 +118,19 @@ static const char *refuses_sums(const gx_group *group, const head_calls *calls)
 
 /* --- what the kernel gets --- */
 
+/* Rows begin at vectors; of one row alone it is of no account where the next would be. */
+static bool takes_vectors_of_a(const gx_head *head)
+{
+    return head->a_k == 1 && (head->rows == 1 || head->a_row % K_AT_ONCE == 0);
+}
+
+static bool takes_vectors_of_b(const gx_head *head)
+{
+    if (head->b_k == 1)
+        return head->columns == 1 || head->b_column % K_AT_ONCE == 0;
+    return head->columns % COLUMNS_AT_ONCE == 0 && head->b_k % COLUMNS_AT_ONCE == 0;
+}
+
 static void add_product(gx_head *head, const gx_group *group, const head_calls *calls)
 {
     const gx_product product = gx_product_of(calls->gemm);
@@ -127,18 +142,17 @@ static void add_product(gx_head *head, const gx_group *group, const head_calls *
     head->steady_b = gx_is_steady(group, 0, GX_GEMM_B);
     head->a = product.a;
     head->b = product.b;
-    head->a_row = product.trans_a ? 1 : product.k;
-    head->a_k = product.trans_a ? product.m : 1;
-    head->b_k = product.trans_b ? 1 : product.n;
-    head->b_column = product.trans_b ? product.k : 1;
+    head->a_row = product.trans_a ? 1 : product.lda;
+    head->a_k = product.trans_a ? product.lda : 1;
+    head->b_k = product.trans_b ? 1 : product.ldb;
+    head->b_column = product.trans_b ? product.ldb : 1;
     if (calls->epilogue)
         head->bias = gx_data(calls->epilogue, GX_EPILOGUE_BIAS);
     head->out = wanted(group, last, calls->epilogue ? GX_EPILOGUE_OUT : GX_GEMM_OUT);
     head->source = GX_HEAD_PLAIN;
     /* tf32 needs what bf16 needs: all of a vector, and pairs of columns. */
     if ((head->dtype != GX_F32 || product.precision == GX_PRECISION_TF32) &&
-        head->a_k == 1 && head->k % K_AT_ONCE == 0 &&
-        (head->b_k == 1 || head->columns % COLUMNS_AT_ONCE == 0))
+        head->k % K_AT_ONCE == 0 && takes_vectors_of_a(head) && takes_vectors_of_b(head))
         head->source = GX_HEAD_TENSOR;
 }
 

@@ -81,7 +81,8 @@ int64_t gx_head_blocks(const gx_head *head);
 size_t gx_head_shared_bytes(const gx_head *head);
 
 /* Of no size zero. One launch. GX_HEAD_TENSOR: a and b are aligned to 16 bytes, a_k is 1
- * and k a multiple of 4; b_k is 1, or b_column is 1 and columns even. */
+ * and k a multiple of 4; b_k is 1, or b_column is 1 and b_k and columns are even. Lines
+ * along k, if there are two, begin multiples of 4 elements apart. */
 gx_status gx_head_load(const gx_head *head, gx_error *err) GX_MUST_CHECK;
 gx_status gx_head_launch(const gx_head *head, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 

@@ -7,7 +7,8 @@
 #include "launch.h"
 
 /* out[m,n] = alpha op(a)[m,k] op(b)[k,n] + beta c, and then the epilogue along the rows
- * of out; so for each of a batch, whose out and c lie one after the other. */
+ * of out; so for each of a batch, whose out and c lie one after the other, m rows each.
+ */
 typedef struct gx_lt_product {
     int64_t m, n, k;
     bool trans_a, trans_b;
@@ -16,8 +17,10 @@ typedef struct gx_lt_product {
     const void *a, *b;
     int64_t n_batches;          /* 1: no batch */
     int64_t stride_a, stride_b; /* elements from one to the next; 0: all share it */
+    /* elements from row to row, as stored; of c where there is one */
+    int64_t lda, ldb, ldc, ld_out;
     float alpha, beta;
-    const void *c; /* like out; NULL: beta is 0 */
+    const void *c; /* NULL: beta is 0 */
     void *out;
     cublasLtEpilogue_t epilogue;
     void *bias; /* [n], read or (gradient) written by the epilogue, [m] where that sums up

@@ -22,6 +22,7 @@ enum {
 typedef struct lt_state {
     cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatrixLayout_t c; /* NULL: as d */
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulAlgo_t algo;
     size_t library_bytes; /* of workspace, behind what the caller uses */
@@ -105,18 +106,27 @@ static gx_status make_layouts(lt_state *state, const gx_lt_product *product,
     const uint64_t rows_a = product->trans_b ? k : n, rows_b = product->trans_a ? m : k;
     const cudaDataType_t type = library_type(product->dtype);
 
-    GX_TRY(
-        GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->a, type, rows_a,
-                                             product->trans_b ? n : k, (int64_t)rows_a),
-                  err));
-    GX_TRY(
-        GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->b, type, rows_b,
-                                             product->trans_a ? k : m, (int64_t)rows_b),
-                  err));
-    GX_TRY(GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->d, type, n, m, product->n), err));
+    GX_TRY(GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->a, type, rows_a,
+                                                product->trans_b ? n : k, product->ldb),
+                     err));
+    GX_TRY(GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->b, type, rows_b,
+                                                product->trans_a ? k : m, product->lda),
+                     err));
+    GX_TRY(GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->d, type, n, m, product->ld_out),
+                     err));
     GX_TRY(set_batch(state->a, product->n_batches, product->stride_b, err));
     GX_TRY(set_batch(state->b, product->n_batches, product->stride_a, err));
-    return set_batch(state->d, product->n_batches, product->m * product->n, err);
+    GX_TRY(set_batch(state->d, product->n_batches, product->m * product->ld_out, err));
+    if (product->c == NULL || product->ldc == product->ld_out)
+        return GX_OK;
+    GX_TRY(
+        GX_CUBLAS(cublasLtMatrixLayoutCreate(&state->c, type, n, m, product->ldc), err));
+    return set_batch(state->c, product->n_batches, product->m * product->ldc, err);
+}
+
+static cublasLtMatrixLayout_t layout_of_c(const lt_state *state)
+{
+    return state->c != NULL ? state->c : state->d;
 }
 
 /* Split products keep their partial sums in f32 or do not split: a partial sum that is
@@ -166,7 +176,7 @@ static gx_status choose_algorithm(lt_state *state, const gx_lt_product *product,
     cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES];
     int n_found = 0, n_usable = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        ctx->lt, state->operation, state->a, state->b, state->d, state->d,
+        ctx->lt, state->operation, state->a, state->b, layout_of_c(state), state->d,
         state->preference, MAX_CANDIDATES, found, &n_found);
 
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
@@ -196,8 +206,8 @@ static gx_status check_pinned(lt_state *state, const gx_lt_product *product,
     memset(&result, 0, sizeof result);
     memcpy(&state->algo, prepared->algo, sizeof state->algo);
     const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(ctx->lt, state->operation, state->a, state->b, state->d,
-                                state->d, &state->algo, &result);
+        cublasLtMatmulAlgoCheck(ctx->lt, state->operation, state->a, state->b,
+                                layout_of_c(state), state->d, &state->algo, &result);
 
     if (status != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS) {
         (void)cudaGetLastError();
@@ -251,8 +261,8 @@ gx_status gx_lt_launch(const gx_lt_product *product, const gx_prepared *prepared
     GX_TRY(set_pointers(state, product, err));
     GX_TRY(GX_CUBLAS(
         cublasLtMatmul(ctx->lt, state->operation, &alpha, product->b, state->a,
-                       product->a, state->b, &beta, c, state->d, product->out, state->d,
-                       &state->algo,
+                       product->a, state->b, &beta, c, layout_of_c(state), product->out,
+                       state->d, &state->algo,
                        state->library_bytes > 0 ? workspace + product->skip_bytes : NULL,
                        state->library_bytes, ctx->stream),
         err));
@@ -268,6 +278,8 @@ void gx_lt_release(gx_prepared *prepared)
         return;
     if (state->preference != NULL)
         cublasLtMatmulPreferenceDestroy(state->preference);
+    if (state->c != NULL)
+        cublasLtMatrixLayoutDestroy(state->c);
     if (state->d != NULL)
         cublasLtMatrixLayoutDestroy(state->d);
     if (state->b != NULL)

@@ -211,7 +211,7 @@ typedef enum gx_epilogue_step {
 } gx_epilogue_step;
 
 /* gemm: out[..,m,n] = alpha op(a)[..,m,k] op(b)[..,k,n] + beta c; epilogue.* expands to
- * gemm + epilogue */
+ * gemm + epilogue; LD_*: elements from row to row, where that is more than the columns */
 enum { GX_GEMM_A, GX_GEMM_B, GX_GEMM_C, GX_GEMM_BIAS, GX_GEMM_RESIDUAL, GX_GEMM_OUT };
 enum {
     GX_GEMM_TRANS_A,
@@ -221,7 +221,14 @@ enum {
     GX_GEMM_SUM_BATCH,
     GX_GEMM_ACT,
     GX_GEMM_SCALE,
-    GX_GEMM_ORDER
+    GX_GEMM_ORDER,
+    GX_GEMM_M,
+    GX_GEMM_N,
+    GX_GEMM_K,
+    GX_GEMM_LD_A,
+    GX_GEMM_LD_B,
+    GX_GEMM_LD_C,
+    GX_GEMM_LD_OUT
 };
 /* gemm.bwd: d = dy * act'(pre or y); da, db, dc, dbias from it. Always expands. */
 enum {
@@ -242,7 +249,14 @@ enum {
     GX_GEMM_BWD_ALPHA,
     GX_GEMM_BWD_BETA,
     GX_GEMM_BWD_ACT,
-    GX_GEMM_BWD_SCALE
+    GX_GEMM_BWD_SCALE,
+    GX_GEMM_BWD_M,
+    GX_GEMM_BWD_N,
+    GX_GEMM_BWD_K,
+    GX_GEMM_BWD_LD_A,
+    GX_GEMM_BWD_LD_B,
+    GX_GEMM_BWD_LD_C,
+    GX_GEMM_BWD_LD_OUT
 };
 /* epilogue: pre = scale x + bias + residual; out = act(pre). pre is an optional second
  * output. With another order it expands to a chain of such. */

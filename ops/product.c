@@ -129,15 +129,15 @@ static void sweep(int64_t m, int64_t n_columns, int64_t n_rows, gx_matrix a,
 }
 
 static void multiply(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b,
-                     double *out, bool fresh)
+                     double *out, int64_t out_row, bool fresh)
 {
     const bool wide = has_wide();
     panel packed;
 
     if (m <= 0 || n <= 0)
         return;
-    if (k == 0 && fresh)
-        memset(out, 0, (size_t)m * (size_t)n * sizeof *out);
+    for (int64_t i = 0; k == 0 && fresh && i < m; i++)
+        memset(out + i * out_row, 0, (size_t)n * sizeof *out);
     for (int64_t j = 0; j < n; j += TILE_COLUMNS) {
         const int64_t n_columns = smaller(TILE_COLUMNS, n - j);
 
@@ -148,19 +148,20 @@ static void multiply(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b,
                                        b.column };
 
             pack(&packed, b_part, n_rows, n_columns);
-            sweep(m, n_columns, n_rows, a_part, &packed, out + j, n, fresh && p == 0,
-                  wide);
+            sweep(m, n_columns, n_rows, a_part, &packed, out + j, out_row,
+                  fresh && p == 0, wide);
         }
     }
 }
 
-void gx_product(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b, double *out)
+void gx_product(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b, double *out,
+                int64_t out_row)
 {
-    multiply(m, n, k, a, b, out, true);
+    multiply(m, n, k, a, b, out, out_row, true);
 }
 
 void gx_product_add(int64_t m, int64_t n, int64_t k, gx_matrix a, gx_matrix b,
-                    double *out)
+                    double *out, int64_t out_row)
 {
-    multiply(m, n, k, a, b, out, false);
+    multiply(m, n, k, a, b, out, out_row, false);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "gemm.h"
 #include "infer.h"
 
 static bool is_training(const gx_node *node)
@@ -192,23 +193,19 @@ static void find_fans(gx_graph *graph, const gx_node *node)
     if (strcmp(node->op->name, "gemm") == 0) {
         gx_value *a = &graph->values[node->arg[GX_GEMM_A]];
         gx_value *b = &graph->values[node->arg[GX_GEMM_B]];
-        const bool trans_a = node->attr[GX_GEMM_TRANS_A].i;
-        const bool trans_b = node->attr[GX_GEMM_TRANS_B].i;
-        const int64_t *last_a = a->dim + a->rank - 2, *last_b = b->dim + b->rank - 2;
+        const gx_product_sizes size = gx_product_sizes_of(graph, node, GX_GEMM_M);
 
-        set_fans(b, last_b[trans_b], last_b[!trans_b]);
-        set_fans(a, last_a[!trans_a], last_a[trans_a]);
+        set_fans(b, size.k, size.n);
+        set_fans(a, size.k, size.m);
     } else if (strcmp(node->op->name, "epilogue") == 0 &&
                node->arg[GX_EPILOGUE_BIAS] >= 0) {
         const gx_value *x = &graph->values[node->arg[GX_EPILOGUE_X]];
         const gx_node *maker = x->producer >= 0 ? &graph->nodes[x->producer] : NULL;
 
         if (maker && strcmp(maker->op->name, "gemm") == 0) {
-            const gx_value *a = &graph->values[maker->arg[GX_GEMM_A]];
+            const gx_product_sizes size = gx_product_sizes_of(graph, maker, GX_GEMM_M);
 
-            set_fans(&graph->values[node->arg[GX_EPILOGUE_BIAS]],
-                     a->dim[a->rank - 2 + !maker->attr[GX_GEMM_TRANS_A].i],
-                     x->dim[x->rank - 1]);
+            set_fans(&graph->values[node->arg[GX_EPILOGUE_BIAS]], size.k, size.n);
         }
     }
 }

@@ -95,13 +95,20 @@ const char *const gx_slice_samples[] = { SLICES(SLICE),
                             "outputs: [y]\n")
 
 const char *const gx_slice_bwd_samples[] = {
-    SLICE_BWD("[1]", "1", ""),
-    SLICE_BWD("[3, 5]", "7", ", start: 2, stop: 5"),
+    SLICE_BWD("[1]", "1", ""), SLICE_BWD("[3, 5]", "7", ", start: 2, stop: 5"),
     SLICE_BWD("[6, 16]", "40", ", axis: 1, start: 8, stop: 24"),
     SLICE_BWD("[5, 3, 4]", "9", ", axis: 1, start: 1, stop: 8, step: 3"),
     SLICE_BWD("[342]", "1025", ", start: 1, step: 3"),
-    SLICE_BWD("[0, 5]", "6", ", start: 3, stop: 3"),
-    SLICE_BWD("[0]", "0", ""),
+    SLICE_BWD("[0, 5]", "6", ", start: 3, stop: 3"), SLICE_BWD("[0]", "0", ""),
+    /* Forward it stands behind the epilogue of a gemm whose rows are wide. */
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[5, 4]", "normal")
+                  GX_SAMPLE_TENSOR("t", "[5, 11]", "normal"),
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("w", "[4, 7]", "normal")
+                  GX_SAMPLE_TENSOR("b", "[7]", "normal") GX_SAMPLE_OPS
+              "  - {op: gemm, name: y, a: x, b: w, ld: {out: 11}, epilogue: {bias: b, "
+              "act: silu}}\n"
+              "  - {op: mse, name: loss, x: y, target: t}\n"
+              "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n"),
     NULL
 };
 

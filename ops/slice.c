@@ -218,6 +218,29 @@ static void slice_grad(gx_builder *builder, int32_t id)
     gx_builder_contribute(builder, x, out);
 }
 
+/* The zeros depend on nothing. */
+static void slice_bwd_grad(gx_builder *builder, int32_t id)
+{
+    const gx_node *node = &gx_builder_graph(builder)->nodes[id];
+    const int32_t dy = node->arg[GX_SLICE_BWD_DY];
+    const gx_attr *stop = &node->attr[GX_SLICE_STOP];
+    const char *out = gx_builder_wanted_name(builder, dy);
+    const gx_field_text fields[] = {
+        { "x", gx_builder_gradient(builder, node->arg[GX_SLICE_BWD_DX]) },
+        { "out", out },
+        { "axis", gx_int_text(builder, node->attr[GX_SLICE_AXIS].i) },
+        { "start", gx_int_text(builder, node->attr[GX_SLICE_START].i) },
+        { "stop", stop->present ? gx_int_text(builder, stop->i) : NULL },
+        { "step", gx_int_text(builder, node->attr[GX_SLICE_STEP].i) },
+    };
+
+    if (!out)
+        return;
+    gx_builder_node(builder, "slice", gx_builder_name(builder, node->origin, "bwd"), id,
+                    fields, 6);
+    gx_builder_contribute(builder, dy, out);
+}
+
 /* Each input's gradient is its part of dy. */
 static void concat_grad(gx_builder *builder, int32_t id)
 {
@@ -360,6 +383,7 @@ const gx_op gx_slice_ops[] = {
         .moves = true,
         .infer = slice_bwd_infer,
         .reference = slice_bwd_reference,
+        .grad = slice_bwd_grad,
         .samples = gx_slice_bwd_samples,
         .tolerance = { GX_MOVED, GX_MOVED, GX_MOVED, GX_MOVED },
     },

@@ -12,19 +12,20 @@
 #include "support_walk.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
-#define HEAD                                                                        \
-    "gexec: 1\nname: m\ninputs:\n" INPUT("x", "[6, 8]") INPUT("w", "[8, 16]")       \
-        INPUT("xb", "[3, 6, 8]") INPUT("xt", "[3, 8, 6]") INPUT("wb", "[3, 8, 16]") \
-            INPUT("c", "[6, 16]") INPUT("r", "[6, 16]") INPUT("cb", "[3, 6, 16]")   \
-                INPUT("rb", "[3, 6, 16]")                                           \
-                    INPUT("s", "[16]") "ops:\n  - {op: gemm, name: y, "
+#define HEAD                                                                           \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                 \
+        INPUT("w", "[8, 16]") INPUT("xb", "[3, 6, 8]") INPUT("xt", "[3, 8, 6]")        \
+            INPUT("wb", "[3, 8, 16]") INPUT("c", "[6, 16]") INPUT("r", "[6, 16]")      \
+                INPUT("cb", "[3, 6, 16]") INPUT("rb", "[3, 6, 16]") INPUT("s", "[16]") \
+                    INPUT("s2", "[4, 16]") INPUT("xt2", "[8, 7]")                      \
+                        INPUT("w17", "[8, 17]") "ops:\n  - {op: gemm, name: y, "
 
-static test_walk open_walk(const char *fields)
+static test_walk open_walk(const char *fields, const char *precision)
 {
     char text[2000];
 
     snprintf(text, sizeof text, "%s%s}\noutputs: [y]\n", HEAD, fields);
-    return test_walk_parse(text, "f32", GX_TRAIN, 1);
+    return test_walk_parse(text, precision, GX_TRAIN, 1);
 }
 
 /* --- how a batch is seen --- */
@@ -35,19 +36,30 @@ static void a_batch_that_lies_as_one_matrix_is_one(void **state)
         const char *fields;
         int64_t m, n, k, n_batches, stride_a, stride_b;
         bool sum;
+        int64_t lda, ldb, ldc, ld_out;
     } cases[] = {
-        { "a: x, b: w", 6, 16, 8, 1, 0, 0, false },
-        { "a: xb, b: w", 18, 16, 8, 1, 48, 0, false },
-        { "a: xb, b: wb", 6, 16, 8, 3, 48, 128, false },
-        { "a: x, b: wb", 6, 16, 8, 3, 0, 128, false },
-        { "a: xt, b: w, trans_a: true", 6, 16, 8, 3, 48, 0, false },
-        { "a: xb, b: wb, sum_batch: true", 6, 16, 8, 3, 48, 128, true },
-        { "a: xt, b: wb, trans_a: true, sum_batch: true", 6, 16, 24, 1, 48, 128, false },
+        { "a: x, b: w", 6, 16, 8, 1, 0, 0, false, 8, 16, 0, 16 },
+        { "a: xb, b: w", 18, 16, 8, 1, 48, 0, false, 8, 16, 0, 16 },
+        { "a: xb, b: wb", 6, 16, 8, 3, 48, 128, false, 8, 16, 0, 16 },
+        { "a: x, b: wb", 6, 16, 8, 3, 0, 128, false, 8, 16, 0, 16 },
+        { "a: xt, b: w, trans_a: true", 6, 16, 8, 3, 48, 0, false, 6, 16, 0, 16 },
+        { "a: xb, b: wb, sum_batch: true", 6, 16, 8, 3, 48, 128, true, 8, 16, 0, 16 },
+        { "a: xt, b: wb, trans_a: true, sum_batch: true", 6, 16, 24, 1, 48, 128, false, 6,
+          16, 0, 16 },
+        /* What is used differs from what lies from row to row. */
+        { "a: xb, b: w, n: 13, ld: {b: 16, out: 20}", 18, 13, 8, 1, 48, 0, false, 8, 16,
+          0, 20 },
+        { "a: xb, b: wb, n: 13, c: cb, ld: {b: 16, c: 16}", 6, 13, 8, 3, 48, 128, false,
+          8, 16, 16, 13 },
+        { "a: xt, b: wb, trans_a: true, m: 5, n: 3, sum_batch: true, ld: {a: 6, b: 16}",
+          5, 3, 24, 1, 48, 128, false, 6, 16, 0, 3 },
+        { "a: x, b: s2, trans_b: true, k: 7, ld: {a: 8, b: 16}", 6, 4, 7, 1, 0, 0, false,
+          8, 16, 0, 4 },
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        test_walk model = open_walk(cases[i].fields);
+        test_walk model = open_walk(cases[i].fields, "f32");
         gx_call call;
 
         gx_match_calls(model.graph, 0, 1, &call);
@@ -60,6 +72,10 @@ static void a_batch_that_lies_as_one_matrix_is_one(void **state)
         assert_int_equal(product.stride_a, cases[i].stride_a);
         assert_int_equal(product.stride_b, cases[i].stride_b);
         assert_int_equal(product.sum, cases[i].sum);
+        assert_int_equal(product.lda, cases[i].lda);
+        assert_int_equal(product.ldb, cases[i].ldb);
+        assert_int_equal(product.ldc, cases[i].ldc);
+        assert_int_equal(product.ld_out, cases[i].ld_out);
         test_walk_free(&model);
     }
 }
@@ -103,15 +119,28 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
         { "a: x, b: w, epilogue: {bias: s, act: relu, residual: r, scale: 2, order: "
           "[act, scale, bias, residual]}",
           "fused", 3, "does more than scale and add" },
+        { "a: x, b: w, n: 13, c: c, ld: {b: 16, c: 16, out: 20}", "lt", 1, NULL },
+        { "a: x, b: w, n: 13, c: c, ld: {b: 16, c: 16, out: 20}", "tile", 1, NULL },
+        { "a: x, b: w, n: 13, ld: {b: 16}, epilogue: {act: relu}", "lt_fused", 2, NULL },
+        { "a: x, b: w, n: 13, ld: {b: 16}, epilogue: {act: relu}", "fused", 2, NULL },
+        { "a: x, b: w, n: 12, ld: {b: 16}, epilogue: {act: relu}", "direct_fused", 2,
+          NULL },
+        { "a: x, b: w, ld: {out: 17}", "direct", 1, "more than one plain product" },
+        { "a: x, b: w, ld: {out: 17}}\n  - {op: epilogue, name: e, x: y, act: relu",
+          "fused", 2, "zeros stand behind" },
+        { "a: x, b: w, ld: {out: 17}}\n  - {op: epilogue, name: e, x: y, act: relu",
+          "lt_fused", 2, "zeros stand behind" },
+        { "a: xt2, b: w, trans_a: true, m: 6, ld: {a: 7}", "direct", 1, "no tile shape" },
+        { "a: x, b: w17, n: 16, ld: {b: 17}", "direct", 1, NULL },
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        test_walk model = open_walk(cases[i].fields);
+        test_walk model = open_walk(cases[i].fields, "tf32");
         const gx_alternative *at = find(model.graph, cases[i].name, cases[i].n);
         gx_call calls[3];
         bool elided[3 * GX_MAX_ARGS];
-        const gx_ctx ctx = { .cc = 90 };
+        const gx_ctx ctx = { .cc = 90, .shared_optin_bytes = 200 << 10 };
         const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
 
         gx_match_calls(model.graph, 0, cases[i].n, calls);
@@ -122,6 +151,28 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
             assert_has(why ? why : "nothing", cases[i].why);
         else if (why)
             fail_msg("%s: %s refuses: %s", cases[i].fields, cases[i].name, why);
+        test_walk_free(&model);
+    }
+}
+
+/* The same tensors, and another part of them. */
+static void keys_tell_apart_what_is_used_of_rows(void **state)
+{
+    static const char *const fields[] = { "a: x, b: w, n: 13, ld: {b: 16, out: 16}",
+                                          "a: x, b: w, n: 14, ld: {b: 16, out: 16}",
+                                          "a: x, b: w" };
+    char key[ARRAY_SIZE(fields)][GX_KEY_SIZE];
+    uint64_t hash[ARRAY_SIZE(fields)][2];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        test_walk model = open_walk(fields[i], "f32");
+
+        gx_site_key(model.graph, 0, 1, key[i], hash[i]);
+        for (size_t k = 0; k < i; k++) {
+            assert_string_not_equal(key[i], key[k]);
+            assert_true(hash[i][0] != hash[k][0] && hash[i][1] != hash[k][1]);
+        }
         test_walk_free(&model);
     }
 }
@@ -217,24 +268,33 @@ static gx_status make_exec(void *user, gx_error *err)
     return st;
 }
 
-static void each_call_of_a_batched_product_may_fail(void **state)
+static void each_call_of_a_product_may_fail(void **state)
 {
+    static const char *const fields[] = {
+        "a: xb, b: wb, c: cb, alpha: 0.5",
+        /* c has a layout of its own, and zeros stand behind the columns. */
+        "a: xb, b: wb, n: 13, c: cb, ld: {b: 16, c: 16, out: 18}",
+    };
     const gx_plan_options options = {
         .device = 0, .cache_folder = "", .lanes = 1, .no_measure = true, .force = "lt"
     };
     const gx_state_options state_options = { .device = 0, .seed = 7 };
-    test_walk model = open_walk("a: xb, b: wb, c: cb, alpha: 0.5");
-    const gx_graph *graph = model.graph;
-    planned of;
-    gx_error err;
 
     (void)state;
-    assert_ok(gx_plan_create(graph, &options, &of.plan, &err), &err);
-    assert_ok(gx_state_create(&graph, 1, &state_options, &of.state, &err), &err);
-    assert_true(path_fail_some_calls(make_exec, &of, 3) > 20);
-    gx_state_free(of.state);
-    gx_plan_free(of.plan);
-    test_walk_free(&model);
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        test_walk model = open_walk(fields[i], "f32");
+        const gx_graph *graph = model.graph;
+        planned of;
+        gx_error err;
+
+        assert_ok(gx_plan_create(graph, &options, &of.plan, &err), &err);
+        assert_ok(gx_state_create(&graph, 1, &state_options, &of.state, &err), &err);
+        assert_true(path_fail_some_calls(make_exec, &of, 3) > 20);
+        gx_state_free(of.state);
+        gx_plan_free(of.plan);
+        test_walk_free(&model);
+    }
+    assert_int_equal(fake_live(), 0);
 }
 
 int main(void)
@@ -242,8 +302,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_that_lies_as_one_matrix_is_one),
         cmocka_unit_test(alternatives_refuse_what_they_do_not_do),
+        cmocka_unit_test(keys_tell_apart_what_is_used_of_rows),
         cmocka_unit_test(every_sample_runs_with_every_alternative),
-        cmocka_unit_test(each_call_of_a_batched_product_may_fail),
+        cmocka_unit_test(each_call_of_a_product_may_fail),
     };
 
     path_start(false);

@@ -87,6 +87,10 @@ static void heads_refuse_what_they_do_not_do(void **state)
         { "  - {op: gemm, name: fc, a: xb, b: wb, epilogue: {bias: b}, out: z}\n"
           "  - {op: mse, name: loss, x: z, target: tb}\n",
           "head", 5, "one plain product" },
+        { "  - {op: gemm, name: fc, a: x, b: wide, n: 16, ld: {b: 130}, epilogue: {bias: "
+          "b}, out: z}\n" SCE,
+          "head", 5, NULL },
+        { FC(", ld: {out: 20}") SCE, "head", 3, "zeros stand behind" },
     };
 
     (void)state;

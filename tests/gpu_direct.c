@@ -16,13 +16,20 @@ static const int sizes[][4] = {
     { 100, 36, 132, 7 }, { 128, 64, 16, 48 }, { 300, 20, 24, 12 }, { 32, 2100, 40, 64 },
 };
 
+/* Rows of x and of the weights are `wide` elements longer than what is used of them. */
 static void write_model(char *text, size_t size, const int *n, const char *act,
-                        bool turned)
+                        bool turned, int wide)
 {
-    char first[64], second[64];
+    const int row[] = { n[turned ? 1 : 2] + wide, n[turned ? 2 : 3] + wide };
+    char first[64], second[64], first_sizes[128] = "", second_sizes[128] = "";
 
-    snprintf(first, sizeof first, "[%d, %d]", n[turned ? 2 : 1], n[turned ? 1 : 2]);
-    snprintf(second, sizeof second, "[%d, %d]", n[turned ? 3 : 2], n[turned ? 2 : 3]);
+    snprintf(first, sizeof first, "[%d, %d]", n[turned ? 2 : 1], row[0]);
+    snprintf(second, sizeof second, "[%d, %d]", n[turned ? 3 : 2], row[1]);
+    if (wide > 0) {
+        snprintf(first_sizes, sizeof first_sizes, ", n: %d, k: %d, ld: {a: %d, b: %d}",
+                 n[2], n[1], n[1] + wide, row[0]);
+        snprintf(second_sizes, sizeof second_sizes, ", n: %d, ld: {b: %d}", n[3], row[1]);
+    }
     snprintf(
         text, size,
         "gexec: 1\nname: m\nprecision: $P\ninputs:\n"
@@ -31,12 +38,13 @@ static void write_model(char *text, size_t size, const int *n, const char *act,
         "params:\n  w1: {shape: %s, init: he_normal}\n"
         "  b1: {shape: [%d], init: normal}\n"
         "  w2: {shape: %s, init: he_normal}\n  b2: {shape: [%d], init: normal}\n"
-        "ops:\n  - {op: gemm, name: h, a: x, b: w1%s, epilogue: {bias: b1, act: %s}}\n"
-        "  - {op: gemm, name: y, a: h, b: w2%s, epilogue: {bias: b2, act: %s}}\n"
+        "ops:\n  - {op: gemm, name: h, a: x, b: w1%s%s, epilogue: {bias: b1, act: %s}}\n"
+        "  - {op: gemm, name: y, a: h, b: w2%s%s, epilogue: {bias: b2, act: %s}}\n"
         "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n"
         "optimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n",
-        n[0], n[1], n[0], n[3], first, n[2], second, n[3],
-        turned ? ", trans_b: true" : "", act, turned ? ", trans_b: true" : "", act);
+        n[0], n[1] + wide, n[0], n[3], first, n[2], second, n[3],
+        turned ? ", trans_b: true" : "", first_sizes, act,
+        turned ? ", trans_b: true" : "", second_sizes, act);
 }
 
 /* Some alternative may cover these nodes, of which the first is a product or the way back
@@ -74,14 +82,17 @@ static void small_products_are_right_in_every_shape(void **state)
 {
     static const char *const precisions[] = { "tf32", "bf16", "f16" };
     static const char *const acts[] = { "relu", "gelu_tanh", "silu", "tanh", "none" };
+    static const int wide[] = { 0, 8, 3 };
+    const size_t n_models = ARRAY_SIZE(sizes) * ARRAY_SIZE(precisions);
     test_device *s = *state;
     int ran = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(sizes) * ARRAY_SIZE(precisions); i++) {
+    for (size_t at = 0; at < n_models * ARRAY_SIZE(wide); at++) {
+        const size_t i = at % n_models;
         const int *n = sizes[i / 3];
         char text[2000];
 
-        write_model(text, sizeof text, n, acts[i % 5], i % 2);
+        write_model(text, sizeof text, n, acts[i % 5], i % 2, wide[at / n_models]);
         test_walk walk = test_walk_parse(text, precisions[i % 3], GX_TRAIN, s->seed);
 
         test_walk_step(&walk);
@@ -89,7 +100,7 @@ static void small_products_are_right_in_every_shape(void **state)
         test_walk_free(&walk);
     }
     print_message("%d groups and shapes\n", ran);
-    assert_true(ran > 500);
+    assert_true(ran > 1000);
 }
 
 /* --- the gradients of a weight and of its bias --- */

@@ -1,5 +1,6 @@
 /* Products of a batch on a GPU by themselves: exact at any address, by every alternative
  * and candidate, and past 2^31 elements. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,13 +136,15 @@ static void assert_at(const tensor *t, int64_t at, float expected)
     free(value);
 }
 
-static float *fill_whole(test_random *random, const tensor *t)
+/* Whole numbers in the first `used` columns, and NaN behind them. */
+static float *fill_used(test_random *random, const tensor *t, int64_t used)
 {
+    const int64_t row = t->view.dim[t->view.rank - 1];
     float *values = malloc(((size_t)t->n + 1) * sizeof *values);
 
     assert_non_null(values);
     for (int64_t i = 0; i < t->n; i++)
-        values[i] = (float)test_random_int(random, -1, 1);
+        values[i] = i % row < used ? (float)test_random_int(random, -1, 1) : NAN;
     put(t, 0, t->n, values);
     return values;
 }
@@ -196,37 +199,92 @@ typedef struct product {
     int64_t m, n, k, batch;
     bool trans_a, trans_b, shares_a, shares_b, sum;
     gx_dtype dtype;
+    /* elements by which rows are wider than what is used of them */
+    int64_t wide_a, wide_b, wide_c, wide_out;
+    bool is_plain; /* no factors, and no c: out = op(a) op(b), in tf32 where it is f32 */
 } product;
+
+static int64_t row_of_a(const product *p)
+{
+    return (p->trans_a ? p->m : p->k) + p->wide_a;
+}
+
+static int64_t row_of_b(const product *p)
+{
+    return (p->trans_b ? p->k : p->n) + p->wide_b;
+}
 
 static float expected(const product *p, const float *a, const float *b, const float *c,
                       int64_t at)
 {
-    const int64_t i = at / p->n % p->m, j = at % p->n, own = at / (p->m * p->n);
+    const int64_t row = p->n + p->wide_out, line = at / row, j = at % row;
+    const int64_t i = line % p->m, own = line / p->m;
+    const int64_t lda = row_of_a(p), ldb = row_of_b(p);
     float sum = 0;
 
+    if (j >= p->n)
+        return 0;
     for (int64_t batch = p->sum ? 0 : own; batch < (p->sum ? p->batch : own + 1);
          batch++) {
-        const float *left = a + (p->shares_a ? 0 : batch * p->m * p->k);
-        const float *right = b + (p->shares_b ? 0 : batch * p->k * p->n);
+        const float *left =
+            a + (p->shares_a ? 0 : batch * (p->trans_a ? p->k : p->m) * lda);
+        const float *right =
+            b + (p->shares_b ? 0 : batch * (p->trans_b ? p->n : p->k) * ldb);
 
         for (int64_t k = 0; k < p->k; k++)
-            sum += left[p->trans_a ? k * p->m + i : i * p->k + k] *
-                   right[p->trans_b ? j * p->k + k : k * p->n + j];
+            sum += left[p->trans_a ? k * lda + i : i * lda + k] *
+                   right[p->trans_b ? j * ldb + k : k * ldb + j];
     }
-    return 2 * sum - c[at];
+    return p->is_plain ? sum : 2 * sum - c[line * (p->n + p->wide_c) + j];
 }
 
-/* out = 2 op(a) op(b) - c by every candidate; returns how many ran. */
+static void set_size(gx_call *call, int attr, int64_t size)
+{
+    call->attr[attr] = (gx_attr){ .i = size, .present = true };
+}
+
+/* As an expanded gemm has them: the sizes beside rows that are wider. */
+static void set_sizes(gx_call *call, const product *p)
+{
+    if (p->wide_a + p->wide_b + p->wide_c + p->wide_out == 0)
+        return;
+    set_size(call, GX_GEMM_M, p->m);
+    set_size(call, GX_GEMM_N, p->n);
+    set_size(call, GX_GEMM_K, p->k);
+    if (p->wide_a > 0)
+        set_size(call, GX_GEMM_LD_A, row_of_a(p));
+    if (p->wide_b > 0)
+        set_size(call, GX_GEMM_LD_B, row_of_b(p));
+    if (p->wide_c > 0)
+        set_size(call, GX_GEMM_LD_C, p->n + p->wide_c);
+    if (p->wide_out > 0)
+        set_size(call, GX_GEMM_LD_OUT, p->n + p->wide_out);
+}
+
+static void set_sum(gx_call *call, const product *p, const tensor *c)
+{
+    if (p->is_plain) {
+        call->precision = GX_PRECISION_TF32; /* exact, of small whole numbers */
+        return;
+    }
+    call->arg[GX_GEMM_C] = c->view;
+    call->attr[GX_GEMM_ALPHA] = (gx_attr){ .r = 2, .present = true };
+    call->attr[GX_GEMM_BETA] = (gx_attr){ .r = -1, .present = true };
+}
+
+/* out = 2 op(a) op(b) - c by every candidate, or the plain product; returns how many ran.
+ */
 static int check_product(setting *s, const product *p, int shift, test_random *random)
 {
     const int64_t out_batch = p->sum ? 0 : p->batch;
     tensor a = make(p->dtype, p->shares_a ? 0 : p->batch, p->trans_a ? p->k : p->m,
-                    p->trans_a ? p->m : p->k, shift);
+                    row_of_a(p), shift);
     tensor b = make(p->dtype, p->shares_b ? 0 : p->batch, p->trans_b ? p->n : p->k,
-                    p->trans_b ? p->k : p->n, shift);
-    tensor c = make(p->dtype, out_batch, p->m, p->n, shift);
-    float *va = fill_whole(random, &a), *vb = fill_whole(random, &b);
-    float *vc = fill_whole(random, &c);
+                    row_of_b(p), shift);
+    tensor c = make(p->dtype, out_batch, p->m, p->n + p->wide_c, shift);
+    float *va = fill_used(random, &a, row_of_a(p) - p->wide_a);
+    float *vb = fill_used(random, &b, row_of_b(p) - p->wide_b);
+    float *vc = fill_used(random, &c, p->n);
     gx_call call = call_of("gemm");
     const gx_group group = { .n_calls = 1, .call = &call };
     const gx_alternative *alternative;
@@ -234,15 +292,14 @@ static int check_product(setting *s, const product *p, int shift, test_random *r
 
     call.arg[GX_GEMM_A] = a.view;
     call.arg[GX_GEMM_B] = b.view;
-    call.arg[GX_GEMM_C] = c.view;
+    set_sum(&call, p, &c);
     call.attr[GX_GEMM_TRANS_A].i = p->trans_a;
     call.attr[GX_GEMM_TRANS_B].i = p->trans_b;
-    call.attr[GX_GEMM_ALPHA] = (gx_attr){ .r = 2, .present = true };
-    call.attr[GX_GEMM_BETA] = (gx_attr){ .r = -1, .present = true };
     call.attr[GX_GEMM_SUM_BATCH].i = p->sum;
+    set_sizes(&call, p);
     for (size_t at = 0; (alternative = gx_alternative_at(at)); at++) {
         for (int choice = 0, n = 1; is_plain_gemm(alternative) && choice < n; choice++) {
-            tensor out = make(p->dtype, out_batch, p->m, p->n, shift);
+            tensor out = make(p->dtype, out_batch, p->m, p->n + p->wide_out, shift);
 
             call.arg[GX_GEMM_OUT] = out.view;
             n = run(s, alternative, &group, choice);
@@ -252,11 +309,14 @@ static int check_product(setting *s, const product *p, int shift, test_random *r
                 const float wanted = expected(p, va, vb, vc, i);
 
                 if (!(got[i] == wanted))
-                    fail_msg("%s, candidate %d, %s, %lld x %lld x %lld, a%s b%s, shift "
-                             "%d: element %lld is %g, expected %g",
+                    fail_msg("%s, candidate %d, %s, %lld x %lld x %lld, a%s b%s, wider "
+                             "by %lld %lld %lld %lld, shift %d: element %lld is %g, "
+                             "expected %g",
                              alternative->name, choice, gx_dtype_name(p->dtype),
                              (long long)p->m, (long long)p->n, (long long)p->k,
-                             p->trans_a ? "'" : "", p->trans_b ? "'" : "", shift,
+                             p->trans_a ? "'" : "", p->trans_b ? "'" : "",
+                             (long long)p->wide_a, (long long)p->wide_b,
+                             (long long)p->wide_c, (long long)p->wide_out, shift,
                              (long long)i, (double)got[i], (double)wanted);
             }
             free(got);
@@ -299,6 +359,74 @@ static void batches_are_exact_at_any_address(void **state)
             }
         }
     }
+}
+
+/* Rows that are wider by what vectors allow and by what they do not; memory is filled
+ * with NaN before, so that what is read or left beside shows itself. */
+static void wide_rows_are_exact_at_any_address(void **state)
+{
+    static const int shifts[] = { 0, 1 };
+    static const int64_t sizes[][3] = { { 3, 5, 7 }, { 16, 24, 40 }, { 70, 65, 33 } };
+    static const int64_t wide[][4] = { { 1, 3, 2, 5 }, { 8, 16, 8, 24 }, { 4, 0, 0, 0 },
+                                       { 0, 2, 0, 0 }, { 0, 0, 3, 0 },   { 0, 0, 0, 1 } };
+    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16 };
+    test_random random = test_random_start(test_seed());
+
+    for (size_t at = 0; at < ARRAY_SIZE(sizes) * ARRAY_SIZE(wide); at++) {
+        const int64_t *size = sizes[at % ARRAY_SIZE(sizes)];
+        const int64_t *by = wide[at / ARRAY_SIZE(sizes)];
+
+        for (int form = 0; form < 12 * MODES; form++) {
+            const int mode = form / 12;
+            const product p = { .m = size[0],
+                                .n = size[1],
+                                .k = size[2],
+                                .batch = 3,
+                                .trans_a = form & 1,
+                                .trans_b = form & 2,
+                                .dtype = types[form / 4 % 3],
+                                .shares_a = mode == 1,
+                                .shares_b = mode == 2,
+                                .sum = mode == 3,
+                                .wide_a = by[0],
+                                .wide_b = by[1],
+                                .wide_c = by[2],
+                                .wide_out = by[3] };
+
+            assert_true(check_product(*state, &p, shifts[form % 2], &random) >= 5);
+        }
+    }
+}
+
+/* One product alone, which the kernel for small ones takes too. */
+static void wide_rows_of_one_product_are_exact(void **state)
+{
+    static const int64_t sizes[][3] = { { 16, 24, 40 }, { 33, 32, 36 }, { 64, 16, 10 } };
+    static const int64_t wide[][2] = { { 8, 8 }, { 4, 2 }, { 1, 3 }, { 2, 0 }, { 0, 1 } };
+    static const gx_dtype types[] = { GX_F32, GX_BF16, GX_F16 };
+    test_random random = test_random_start(test_seed());
+    int ran = 0;
+
+    for (size_t at = 0; at < ARRAY_SIZE(sizes) * ARRAY_SIZE(wide); at++) {
+        const int64_t *size = sizes[at % ARRAY_SIZE(sizes)];
+
+        for (int form = 0; form < 12; form++) {
+            const product p = { .m = size[0],
+                                .n = size[1],
+                                .k = size[2],
+                                .batch = 1,
+                                .trans_a = form & 1,
+                                .trans_b = form & 2,
+                                .dtype = types[form / 4],
+                                .wide_a = wide[at / ARRAY_SIZE(sizes)][0],
+                                .wide_b = wide[at / ARRAY_SIZE(sizes)][1],
+                                .is_plain = true };
+
+            ran += check_product(*state, &p, 0, &random);
+        }
+    }
+    print_message("%d candidates\n", ran);
+    assert_true(ran > 12 * 15 * 6);
 }
 
 /* --- past 2^31 --- */
@@ -355,6 +483,10 @@ int main(void)
     gpu_start();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(batches_are_exact_at_any_address, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(wide_rows_are_exact_at_any_address, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(wide_rows_of_one_product_are_exact, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_batch_passes_two_to_the_31, set_up, tear_down),
     };

@@ -18,6 +18,9 @@ enum { DRAWS = 300, TEXT = 2000 };
 typedef struct drawn {
     int n_lead; /* leading dimensions, of both operands unless one is shared */
     int64_t lead[2], n_batches, m, n, k;
+    /* elements by which rows are wider than what is used of them; 0: no ld is written */
+    int64_t wide_a, wide_b, wide_c, wide_out;
+    bool says_sizes; /* also where the operands do */
     bool trans_a, trans_b, shares_a, shares_b, sum, has_c, has_beta;
     double alpha, beta;
     /* the epilogue: steps that are there, in their order */
@@ -28,6 +31,11 @@ typedef struct drawn {
 } drawn;
 
 static const char *const step_names[] = { "scale", "bias", "residual", "act" };
+
+static int64_t draw_wide(test_random *random)
+{
+    return test_random_int(random, 0, 2) == 0 ? test_random_int(random, 1, 4) : 0;
+}
 
 /* Steps in a random order; in the fixed one where no order is written. */
 static void draw_steps(test_random *random, drawn *d)
@@ -71,6 +79,11 @@ static drawn draw(test_random *random)
     d.has_c = test_random_int(random, 0, 1);
     d.has_beta = d.has_c && test_random_int(random, 0, 1);
     d.beta = d.has_beta ? test_random_real(random, -2, 2) : 1;
+    d.wide_a = draw_wide(random);
+    d.wide_b = draw_wide(random);
+    d.wide_c = d.has_c ? draw_wide(random) : 0;
+    d.wide_out = draw_wide(random);
+    d.says_sizes = test_random_int(random, 0, 3) == 0;
     draw_steps(random, &d);
     return d;
 }
@@ -119,18 +132,51 @@ static void put_steps(char *text, const drawn *d, const char *between)
     put(text, "]");
 }
 
+/* Elements from row to row. */
+static int64_t row_of_a(const drawn *d)
+{
+    return (d->trans_a ? d->m : d->k) + d->wide_a;
+}
+
+static int64_t row_of_b(const drawn *d)
+{
+    return (d->trans_b ? d->k : d->n) + d->wide_b;
+}
+
 static void put_inputs(char *text, const drawn *d)
 {
     const bool is_batch = !d->sum;
 
     strcpy(text, HEAD "inputs:\n");
-    put_tensor(text, "a", d, !d->shares_a, d->trans_a ? d->k : d->m,
-               d->trans_a ? d->m : d->k);
-    put_tensor(text, "b", d, !d->shares_b, d->trans_b ? d->n : d->k,
-               d->trans_b ? d->k : d->n);
-    put_tensor(text, "c", d, is_batch, d->m, d->n);
+    put_tensor(text, "a", d, !d->shares_a, d->trans_a ? d->k : d->m, row_of_a(d));
+    put_tensor(text, "b", d, !d->shares_b, d->trans_b ? d->n : d->k, row_of_b(d));
+    put_tensor(text, "c", d, is_batch, d->m, d->n + d->wide_c);
     put_tensor(text, "r", d, is_batch, d->m, d->n);
     put(text, "  s: {shape: [%lld]}\nops:\n", (long long)d->n);
+}
+
+static void put_ld(char *text, const char *key, int64_t wide, int64_t row)
+{
+    if (wide > 0)
+        put(text, ", ld.%s: %lld", key, (long long)row);
+}
+
+/* The sizes that must be written, or all. */
+static void put_sizes(char *text, const drawn *d)
+{
+    const bool hides_a = d->wide_a > 0 && !d->trans_a;
+    const bool hides_b = d->wide_b > 0 && d->trans_b;
+
+    put_ld(text, "a", d->wide_a, row_of_a(d));
+    put_ld(text, "b", d->wide_b, row_of_b(d));
+    put_ld(text, "c", d->wide_c, d->n + d->wide_c);
+    put_ld(text, "out", d->wide_out, d->n + d->wide_out);
+    if (d->says_sizes || (d->wide_a > 0 && d->trans_a))
+        put(text, ", m: %lld", (long long)d->m);
+    if (d->says_sizes || (d->wide_b > 0 && !d->trans_b))
+        put(text, ", n: %lld", (long long)d->n);
+    if (d->says_sizes || (hides_a && hides_b))
+        put(text, ", k: %lld", (long long)d->k);
 }
 
 static void put_gemm(char *text, const drawn *d)
@@ -146,6 +192,7 @@ static void put_gemm(char *text, const drawn *d)
         put(text, ", beta: %.17g", d->beta);
     if (d->sum)
         put(text, ", sum_batch: true");
+    put_sizes(text, d);
     if (d->n_steps > 0) {
         put(text, ", epilogue: {");
         put_steps(text, d, "");
@@ -161,11 +208,13 @@ static double product_at(const drawn *d, const double *a, const double *b, int64
 {
     double sum = 0;
 
-    a += d->shares_a ? 0 : batch * d->m * d->k;
-    b += d->shares_b ? 0 : batch * d->k * d->n;
+    const int64_t lda = row_of_a(d), ldb = row_of_b(d);
+
+    a += d->shares_a ? 0 : batch * (d->trans_a ? d->k : d->m) * lda;
+    b += d->shares_b ? 0 : batch * (d->trans_b ? d->n : d->k) * ldb;
     for (int64_t k = 0; k < d->k; k++)
-        sum += a[d->trans_a ? k * d->m + i : i * d->k + k] *
-               b[d->trans_b ? j * d->k + k : k * d->n + j];
+        sum += a[d->trans_a ? k * lda + i : i * lda + k] *
+               b[d->trans_b ? j * ldb + k : k * ldb + j];
     return sum;
 }
 
@@ -196,10 +245,13 @@ static double after_steps(const drawn *d, double x, double bias, double residual
 
 static double gemm_at(const test_walk *model, const drawn *d, int64_t at)
 {
-    const int64_t batch = at / (d->m * d->n), i = at / d->n % d->m, j = at % d->n;
+    const int64_t row = d->n + d->wide_out, line = at / row, j = at % row;
+    const int64_t batch = line / d->m, i = line % d->m;
     const double *a = test_walk_tensor(model, "a"), *b = test_walk_tensor(model, "b");
     double x = 0;
 
+    if (j >= d->n)
+        return 0;
     if (d->sum) {
         for (int64_t p = 0; p < d->n_batches; p++)
             x += product_at(d, a, b, p, i, j);
@@ -208,9 +260,9 @@ static double gemm_at(const test_walk *model, const drawn *d, int64_t at)
     }
     x *= d->alpha;
     if (d->has_c)
-        x += d->beta * test_walk_tensor(model, "c")[at];
+        x += d->beta * test_walk_tensor(model, "c")[line * (d->n + d->wide_c) + j];
     return after_steps(d, x, test_walk_tensor(model, "s")[j],
-                       test_walk_tensor(model, "r")[at]);
+                       test_walk_tensor(model, "r")[line * d->n + j]);
 }
 
 static void fill(test_random *random, const test_walk *model, const char *name)
@@ -248,7 +300,7 @@ static void gemm_is_its_formula(void **state)
     (void)state;
     for (int draws = 0; draws < DRAWS; draws++) {
         const drawn d = draw(&random);
-        const int64_t n = (d.sum ? 1 : d.n_batches) * d.m * d.n;
+        const int64_t n = (d.sum ? 1 : d.n_batches) * d.m * (d.n + d.wide_out);
         char text[TEXT];
 
         put_gemm(text, &d);
@@ -268,9 +320,10 @@ static void an_epilogue_of_its_own_is_the_same_steps(void **state)
 
     (void)state;
     for (int draws = 0; draws < DRAWS; draws++) {
-        const drawn d = draw(&random);
+        drawn d = draw(&random);
         char text[TEXT];
 
+        d.wide_c = 0;
         put_inputs(text, &d);
         put(text, "  - {op: epilogue, name: y, x: c");
         put_steps(text, &d, ", ");
@@ -336,6 +389,37 @@ static void an_order_becomes_as_few_ops_as_it_can(void **state)
     }
 }
 
+/* Wide rows of operands are nothing of an op; those of the result are zeros behind what
+ * an epilogue makes. */
+static void wide_rows_need_an_op_behind_an_epilogue_alone(void **state)
+{
+    static const struct {
+        const char *fields, *ops;
+    } cases[] = {
+        { "ld: {a: 5}", "gemm" },
+        { "n: 3, ld: {b: 4}, epilogue: {act: relu}", "gemm epilogue" },
+        { "ld: {out: 9}", "gemm" },
+        { "ld: {out: 9}, epilogue: {scale: 2, residual: r}", "gemm" },
+        { "ld: {out: 9}, epilogue: {bias: s}", "gemm epilogue slice.bwd" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[TEXT] = HEAD "inputs:\n  b: {shape: [3, 4]}\n  r: {shape: [2, 4]}\n"
+                               "  s: {shape: [4]}\n",
+             ops[TEXT];
+
+        put(text, "  a: {shape: [2, %s]}\nops:\n",
+            strstr(cases[i].fields, "a: 5") ? "5" : "3");
+        put(text, "  - {op: gemm, name: y, a: a, b: b, %s}\noutputs: [y]\n",
+            cases[i].fields);
+        test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
+
+        assert_string_equal(ops_of(&model, ops), cases[i].ops);
+        test_walk_free(&model);
+    }
+}
+
 /* As torch.addmm: with beta 0 what c holds is of no account. */
 static void with_beta_0_c_is_not_read(void **state)
 {
@@ -363,27 +447,36 @@ static void gemm_bwd_makes_what_is_derived(void **state)
                                             { "dc", "c.grad" },
                                             { "dbias", "s.grad" },
                                             { "dresidual", "r.grad" } };
-    static const char *const shapes[][2] = { { "[2, 3, 5]", "[2, 5, 4]" },
-                                             { "[2, 3, 5]", "[5, 4]" },
-                                             { "[3, 5]", "[2, 5, 4]" } };
+    static const struct {
+        const char *a, *b, *c, *out, *sizes;
+    } cases[] = {
+        { "[2, 3, 5]", "[2, 5, 4]", "4", "4", "" },
+        { "[2, 3, 5]", "[5, 4]", "4", "4", "" },
+        { "[3, 5]", "[2, 5, 4]", "4", "4", "" },
+        { "[2, 3, 6]", "[2, 5, 7]", "6", "4", ", n: 4, ld: {a: 6, b: 7, c: 6}" },
+        { "[2, 3, 6]", "[5, 7]", "6", "9", ", n: 4, ld: {a: 6, b: 7, c: 6, out: 9}" },
+        { "[3, 5]", "[2, 5, 4]", "4", "5", ", ld: {out: 5}" },
+    };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
-        char text[TEXT] =
-            HEAD "inputs:\n  t: {shape: [2, 3, 4], init: normal}\nparams:\n";
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[TEXT] = HEAD;
 
         put(text,
+            "inputs:\n  t: {shape: [2, 3, %s], init: normal}\nparams:\n"
             "  a: {shape: %s, init: normal}\n  b: {shape: %s, init: normal}\n"
-            "  c: {shape: [2, 3, 4], init: normal}\n  r: {shape: [2, 3, 4], init: "
+            "  c: {shape: [2, 3, %s], init: normal}\n  r: {shape: [2, 3, 4], init: "
             "normal}\n  s: {shape: [4], init: normal}\nops:\n",
-            shapes[i][0], shapes[i][1]);
-        put(text, "  - {op: gemm, name: y, a: a, b: b, alpha: 0.5, c: c, beta: 3, "
-                  "epilogue: {bias: s, residual: r, act: tanh}}\n"
-                  "  - {op: mse, name: loss, x: y, target: t}\n"
-                  "  - {op: mse.bwd, name: dy, x: y, target: t}\n"
-                  "  - {op: gemm.bwd, name: g, a: a, b: b, dy: dy, y: y, alpha: 0.5, "
-                  "beta: 3, epilogue: {act: tanh}, da: da, db: db, dc: dc, dbias: dbias, "
-                  "dresidual: dresidual}\nbackward: loss\n");
+            cases[i].out, cases[i].a, cases[i].b, cases[i].c);
+        put(text,
+            "  - {op: gemm, name: y, a: a, b: b, alpha: 0.5, c: c, beta: 3%s, "
+            "epilogue: {bias: s, residual: r, act: tanh}}\n"
+            "  - {op: mse, name: loss, x: y, target: t}\n"
+            "  - {op: mse.bwd, name: dy, x: y, target: t}\n"
+            "  - {op: gemm.bwd, name: g, a: a, b: b, dy: dy, y: y, alpha: 0.5, "
+            "beta: 3%s, epilogue: {act: tanh}, da: da, db: db, dc: dc, dbias: dbias, "
+            "dresidual: dresidual}\nbackward: loss\n",
+            cases[i].sizes, cases[i].sizes);
         test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
 
         test_walk_step(&model);
@@ -418,6 +511,74 @@ static void the_gradient_of_a_shared_weight_is_one_product(void **state)
     test_walk_free(&model);
 }
 
+/* What a product does not use has the gradient 0, what it uses that of the narrow one. */
+static void what_is_not_used_has_no_gradient(void **state)
+{
+    (void)state;
+    test_walk model = test_walk_parse(
+        HEAD "inputs:\n  t: {shape: [3, 6], init: normal}\nparams:\n"
+             "  a: {shape: [3, 5], init: normal}\n  b: {shape: [4, 7], init: normal}\n"
+             "  c: {shape: [3, 8], init: normal}\nops:\n"
+             "  - {op: gemm, name: y, a: a, b: b, c: c, n: 2, ld: {a: 5, b: 7, c: 8, "
+             "out: 6}}\n"
+             "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n",
+        "f32", GX_TRAIN, test_seed());
+    static const struct {
+        const char *name;
+        int64_t rows, row, used;
+    } cases[] = { { "a.grad", 3, 5, 4 }, { "b.grad", 4, 7, 2 }, { "c.grad", 3, 8, 2 } };
+
+    test_walk_step(&model);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const double *x = test_walk_tensor(&model, cases[i].name);
+
+        assert_int_equal(test_walk_count(&model, cases[i].name),
+                         cases[i].rows * cases[i].row);
+        for (int64_t at = 0; at < cases[i].rows * cases[i].row; at++)
+            assert_true((x[at] == 0) == (at % cases[i].row >= cases[i].used));
+    }
+    test_walk_free(&model);
+}
+
+/* Costs are of what is used, and of all that is written. */
+static void costs_are_of_what_is_used(void **state)
+{
+    (void)state;
+    test_walk model = test_walk_parse(
+        HEAD "inputs:\n  a: {shape: [2, 3, 9]}\n  b: {shape: [2, 5, 8]}\n"
+             "  c: {shape: [2, 3, 6]}\nops:\n"
+             "  - {op: gemm, name: y, a: a, b: b, c: c, alpha: 2, n: 4, ld: {a: 9, b: 8, "
+             "c: 6, out: 7}}\noutputs: [y]\n",
+        "f32", GX_TRAIN, 1);
+    const gx_node_info info = gx_graph_node(model.graph, 0);
+
+    assert_true(info.flops == 2 * 3 * 4 * (2.0 * 5 + 3));
+    assert_true(info.bytes == 4.0 * 2 * (3 * 5 + 5 * 4 + 3 * 4 + 3 * 7));
+    test_walk_free(&model);
+}
+
+/* A weight whose rows are wider has the fans of what is used. */
+static void fans_are_of_what_is_used(void **state)
+{
+    (void)state;
+    test_walk model = test_walk_parse(
+        HEAD "inputs:\n  x: {shape: [3, 9]}\n  t: {shape: [3, 4]}\nparams:\n"
+             "  w: {shape: [5, 8], init: he_normal}\n  s: {shape: [4]}\nops:\n"
+             "  - {op: gemm, name: y, a: x, b: w, n: 4, ld: {a: 9, b: 8}, epilogue: "
+             "{bias: s}}\n"
+             "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n",
+        "f32", GX_TRAIN, 1);
+    const gx_graph *graph = model.graph;
+    const gx_value *w = &graph->values[gx_graph_value_id(graph, "w")];
+    const gx_value *s = &graph->values[gx_graph_value_id(graph, "s")];
+
+    assert_int_equal(w->fan_in, 5);
+    assert_int_equal(w->fan_out, 4);
+    assert_int_equal(s->fan_in, 5);
+    assert_int_equal(s->fan_out, 4);
+    test_walk_free(&model);
+}
+
 /* A shared weight's fans are those of the matrix. */
 static void fans_are_of_the_last_two_dimensions(void **state)
 {
@@ -445,9 +606,13 @@ int main(void)
         cmocka_unit_test(gemm_is_its_formula),
         cmocka_unit_test(an_epilogue_of_its_own_is_the_same_steps),
         cmocka_unit_test(an_order_becomes_as_few_ops_as_it_can),
+        cmocka_unit_test(wide_rows_need_an_op_behind_an_epilogue_alone),
         cmocka_unit_test(with_beta_0_c_is_not_read),
         cmocka_unit_test(gemm_bwd_makes_what_is_derived),
         cmocka_unit_test(the_gradient_of_a_shared_weight_is_one_product),
+        cmocka_unit_test(what_is_not_used_has_no_gradient),
+        cmocka_unit_test(costs_are_of_what_is_used),
+        cmocka_unit_test(fans_are_of_what_is_used),
         cmocka_unit_test(fans_are_of_the_last_two_dimensions),
     };
 

@@ -29,7 +29,7 @@ static void check(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b,
     for (int64_t i = 0; i < m * n; i++)
         out[i] = NAN;
     out[m * n] = 12345;
-    gx_product(m, n, k, left, right, out);
+    gx_product(m, n, k, left, right, out, n);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             double sum = 0;
@@ -81,7 +81,7 @@ static void nan_of_an_operand_reaches_its_row_alone(void **state)
     fill(a, M * K, &random);
     fill(b, K * N, &random);
     a[2 * K + 1] = NAN;
-    gx_product(M, N, K, (gx_matrix){ a, K, 1 }, (gx_matrix){ b, N, 1 }, out);
+    gx_product(M, N, K, (gx_matrix){ a, K, 1 }, (gx_matrix){ b, N, 1 }, out, N);
     for (int i = 0; i < M * N; i++)
         assert_true(isnan(out[i]) == (i / N == 2));
 }

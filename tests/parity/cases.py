@@ -160,6 +160,26 @@ def add_steps(rng, entry, draw, prefix, shape, bias):
     return apply
 
 
+def add_rows(rng, entry, draw, sizes, ta, tb, has_c):
+    """Rows that are wider than what is used of them, by how much: of a, b, c and out. Sizes
+    that no operand says are written, and now and then all of them."""
+    m, n, k = sizes
+    used = {"a": m if ta else k, "b": k if tb else n, "c": n, "out": n}
+    wider = dict.fromkeys(used, 0)
+    if has(entry, "ld.a") and rng.random() < 0.5:
+        for name in used:
+            if rng.random() < 0.6 and (name != "c" or has_c):
+                wider[name] = rng.choice((1, 2, 3, 8))
+                draw.fields["ld." + name] = used[name] + wider[name]
+    hidden = {"m": ta and wider["a"], "n": not tb and wider["b"],
+              "k": not ta and tb and wider["a"] and wider["b"]}
+    say_all = has(entry, "m") and rng.random() < 0.2
+    for name, size in zip("mnk", sizes):
+        if say_all or hidden[name]:
+            draw.fields[name] = size
+    return wider
+
+
 @row("gemm", forward=64, gradient=192, stored=(4, 12), cancels=True,
      why="sums of up to 120 products, each rounded once in torch's order and once in ours; "
          "bf16 rounds the product, then what each step behind it makes of it, and the "
@@ -180,8 +200,11 @@ def gemm(rng, entry):
         draw.fields["sum_batch"] = True
     if has(entry, "alpha") and rng.random() < 0.4:
         alpha = draw.fields["alpha"] = rng.choice((0.5, -2.0))
-    if has(entry, "c") and rng.random() < 0.4:
-        draw.add("c", out, whole(rng, out))
+    has_c = has(entry, "c") and rng.random() < 0.4
+    wider = add_rows(rng, entry, draw, (m, n, k), ta, tb, has_c)
+    if has_c:
+        shape = out[:-1] + [n + wider["c"]]
+        draw.add("c", shape, whole(rng, shape))
         if rng.random() < 0.5:
             beta = draw.fields["beta"] = rng.choice((0.5, 2.0))
     apply = add_steps(rng, entry, draw, "epilogue.", out, bias=True)
@@ -189,14 +212,17 @@ def gemm(rng, entry):
     for name, own, shape in (("a", of_a, [k, m] if ta else [m, k]),
                              ("b", of_b, [n, k] if tb else [k, n])):
         shape = (batch if own else []) + shape
+        shape[-1] += wider[name]
         draw.add(name, shape, whole(rng, shape) if kink else normal(rng, shape))
 
     def call(torch, x):
-        y = (x["a"].mT if ta else x["a"]) @ (x["b"].mT if tb else x["b"])
+        a, b = x["a"][..., :m if ta else k], x["b"][..., :k if tb else n]
+        y = (a.mT if ta else a) @ (b.mT if tb else b)
         if summed:
             y = y.sum(tuple(range(len(batch))))
-        y = alpha * y + (beta * x["c"] if "c" in x else 0)
-        return {"out": apply(torch, x, y)[0]}
+        y = alpha * y + (beta * x["c"][..., :n] if "c" in x else 0)
+        y = apply(torch, x, y)[0]
+        return {"out": torch.nn.functional.pad(y, (0, wider["out"]))}
 
     draw.call = call
     return draw
