@@ -41,9 +41,9 @@ static bool asks_for_gpu(const gx_args *args)
 static gx_status choose_cpu(const gx_args *args)
 {
     if (args->force || args->lanes > 0 || args->programmatic != GX_AUTO ||
-        args->unfused || args->steps_per_launch != 1)
-        gx_say(args, "--force, --lanes, --pdl, --unfused and --steps-per-launch change "
-                     "nothing on the CPU");
+        args->unfused || args->skip != GX_AUTO || args->steps_per_launch != 1)
+        gx_say(args, "--force, --lanes, --pdl, --unfused, --skip and --steps-per-launch "
+                     "change nothing on the CPU");
     return GX_OK;
 }
 
@@ -401,6 +401,7 @@ gx_plan_options gx_session_plan_options(const gx_session *session)
     options.force = args->force;
     options.lanes = args->lanes > 0 ? (int)args->lanes : 0;
     options.programmatic = (gx_choice)args->programmatic;
+    options.skip_if = (gx_choice)args->skip;
     gx_launches_ask(session, &options);
     return options;
 }
@@ -422,6 +423,8 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
 
     if (program != GX_PROGRAM_TRAIN)
         options.steps_per_launch = 0;
+    if (program == GX_PROGRAM_EVAL || program == GX_PROGRAM_EVAL_SHORT)
+        options.skip_if = GX_AUTO; /* of updates, which they have none of */
     if (options.pin_file) {
         const size_t size = strlen(options.pin_file) + sizeof ".eval-short";
 
