@@ -155,41 +155,46 @@ static size_t first_skipping(const gx_plan *plan)
     return unit;
 }
 
-static void put_on_lane_1(gx_plan *plan, size_t unit, int32_t *waits)
+/* `waits`: for that unit, or NULL: for none. */
+static void put_on_lane(gx_plan *plan, size_t unit, int lane, int32_t *waits)
 {
-    plan->units[unit].lane = 1;
+    plan->units[unit].lane = lane;
     plan->units[unit].waits = waits;
     plan->units[unit].n_waits = waits != NULL;
     if (waits)
         plan->units[*waits].signals = true;
 }
 
-/* By the scale alone a branch stands behind all gradients, so work of the other lane
- * beside it is put there by hand: before it, in it and behind it. The simulated card
- * notes what is not in order with a branch. */
-static void lanes_meet_before_a_branch_and_part_behind_it(void **state)
+/* All gradients are in the norm that a branch stands behind, so layout has nothing on the
+ * other lane beside it: by hand what stands before it and behind it is put there. The
+ * simulated card notes what is not in order with a branch. */
+static void check_lanes(bool waits_for_update)
 {
     path_program program;
     gx_error err;
 
-    (void)state;
     path_open_scaled(&program, 2, GX_ON, false);
     gx_plan *plan = program.plan;
-    const size_t updates = first_skipping(plan);
-    int32_t scale = (int32_t)updates - 1, update = (int32_t)updates;
-    size_t before = updates - 2;
-    while (plan->units[before].workspace_bytes > 0 || plan->units[before].is_view)
-        before--;
-    assert_false(plan->units[plan->n_units - 1].skips);
-    put_on_lane_1(plan, before, NULL);
-    put_on_lane_1(plan, updates, &scale);
-    put_on_lane_1(plan, plan->n_units - 1, &update);
+    const size_t first = first_skipping(plan), last = plan->n_units - 1;
+    int32_t norm = (int32_t)first - 2, scale = (int32_t)first - 1,
+            update = (int32_t)first;
+    assert_false(plan->units[last].skips);
+    put_on_lane(plan, (size_t)scale, 1, &norm);
+    put_on_lane(plan, first, 0, &scale);
+    put_on_lane(plan, last, 1, waits_for_update ? &update : NULL);
     make_exec(&program, &unrolled);
     fake_begin();
     assert_ok(gx_exec_capture(program.exec, &err), &err);
     assert_null(fake_mistake());
     path_close(&program);
     assert_int_equal(fake_live(), 0);
+}
+
+static void lanes_meet_before_a_branch_and_part_behind_it(void **state)
+{
+    (void)state;
+    check_lanes(false);
+    check_lanes(true);
 }
 
 /* --- edges --- */
