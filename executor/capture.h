@@ -24,9 +24,21 @@ typedef struct gx_loop {
 gx_status gx_record_loop(gx_device *device, gx_record_fn *record, void *user,
                          gx_loop *loop, void **graph, gx_error *err) GX_MUST_CHECK;
 
-/* Nodes of the graph that is being captured. Legal in a capture, and only there. */
-gx_status gx_record_count(gx_device *device, size_t *n_nodes,
-                          gx_error *err) GX_MUST_CHECK;
+/* A condition of the graph under capture, for a branch in it: 0 at each launch, until a
+ * kernel that lane 0 captures before the branch sets it, at each turn of a loop anew. */
+gx_status gx_record_condition(gx_device *device, uint64_t *handle,
+                              gx_error *err) GX_MUST_CHECK;
+/* The branch: an IF node behind what lane 0 has captured so far, whose body is what
+ * `record` enqueues on `stream`, one that captures nothing, and there alone. Edges to the
+ * node and from it are full. Whatever `record` says the body's capture is ended. *body is
+ * a cudaGraph_t of the graph's, and is there when `record` is called. */
+gx_status gx_record_branch(gx_device *device, void *stream, uint64_t handle,
+                           gx_record_fn *record, void *user, void **body,
+                           gx_error *err) GX_MUST_CHECK;
+
+/* Nodes of the graph that `stream` is captured into; those in bodies do not count. Legal
+ * in a capture, and only there. */
+gx_status gx_record_count(void *stream, size_t *n_nodes, gx_error *err) GX_MUST_CHECK;
 
 /* What the nodes of a graph are. A captured event leaves an edge and no node. */
 typedef struct gx_node_counts {
@@ -34,14 +46,15 @@ typedef struct gx_node_counts {
     size_t host_copies; /* of the copies those that read or write host memory */
     size_t memory;      /* allocations and frees */
     size_t host;        /* host functions */
+    size_t branches;    /* and loops: conditional nodes */
     size_t other;
     size_t first_refused; /* index of the first that no program of ours may hold */
     bool refused;
 } gx_node_counts;
 
-/* Of the graph under capture (`graph` NULL; copies are then not looked into) or of one
- * that is done. */
-gx_status gx_graph_nodes(gx_device *device, void *graph, gx_node_counts *counts,
+/* Of a graph that is done, or of the one that `stream` is captured into (`graph` NULL;
+ * copies are then not looked into). What lies in bodies is not counted. */
+gx_status gx_graph_nodes(void *stream, void *graph, gx_node_counts *counts,
                          gx_error *err) GX_MUST_CHECK;
 gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges,
                                       gx_error *err) GX_MUST_CHECK;

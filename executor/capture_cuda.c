@@ -41,22 +41,53 @@ gx_status gx_record(gx_device *device, gx_record_fn *record, void *user, void **
     return st;
 }
 
-static gx_status add_loop(cudaGraph_t graph, gx_loop *loop, gx_error *err)
+/* --- conditional nodes --- */
+
+/* The condition has its first value at each launch. */
+static gx_status make_condition(cudaGraph_t graph, unsigned first, uint64_t *handle,
+                                gx_error *err)
 {
-    struct cudaGraphNodeParams params = { .type = cudaGraphNodeTypeConditional };
-    cudaGraphConditionalHandle handle = 0;
-    cudaGraphNode_t node = NULL;
+    cudaGraphConditionalHandle made = 0;
 
     GX_TRY(GX_CUDA(
-        cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault),
+        cudaGraphConditionalHandleCreate(&made, graph, first, cudaGraphCondAssignDefault),
         err));
-    params.conditional.handle = handle;
-    params.conditional.type = cudaGraphCondTypeWhile;
-    params.conditional.size = 1;
-    GX_TRY(COMPAT("cudaGraphAddNode", gx_compat_add_node(&node, graph, &params), err));
-    loop->handle = handle;
-    loop->body = params.conditional.phGraph_out[0];
+    *handle = made;
     return GX_OK;
+}
+
+static gx_status add_conditional(const gx_compat_capture *where, uint64_t handle,
+                                 enum cudaGraphConditionalNodeType type,
+                                 cudaGraphNode_t *node, void **body, gx_error *err)
+{
+    struct cudaGraphNodeParams params = { .type = cudaGraphNodeTypeConditional };
+
+    params.conditional.handle = handle;
+    params.conditional.type = type;
+    params.conditional.size = 1;
+    GX_TRY(COMPAT(
+        "cudaGraphAddNode",
+        gx_compat_add_node(node, where->graph, where->last, where->n_last, &params),
+        err));
+    *body = params.conditional.phGraph_out[0];
+    return GX_OK;
+}
+
+static gx_status begin_body(void *stream, void *body, gx_error *err)
+{
+    return GX_CUDA(cudaStreamBeginCaptureToGraph(stream, body, NULL, NULL, 0,
+                                                 cudaStreamCaptureModeThreadLocal),
+                   err);
+}
+
+static gx_status add_loop(cudaGraph_t graph, gx_loop *loop, gx_error *err)
+{
+    const gx_compat_capture empty = { .graph = graph };
+    cudaGraphNode_t node = NULL;
+
+    GX_TRY(make_condition(graph, 1, &loop->handle, err));
+    return add_conditional(&empty, loop->handle, cudaGraphCondTypeWhile, &node,
+                           &loop->body, err);
 }
 
 static gx_status record_body(gx_device *device, gx_record_fn *record, void *user,
@@ -64,9 +95,7 @@ static gx_status record_body(gx_device *device, gx_record_fn *record, void *user
 {
     cudaGraph_t captured = NULL; /* the body, which the loop's graph frees */
 
-    GX_TRY(GX_CUDA(cudaStreamBeginCaptureToGraph(device->stream, loop->body, NULL, NULL,
-                                                 0, cudaStreamCaptureModeThreadLocal),
-                   err));
+    GX_TRY(begin_body(device->stream, loop->body, err));
     return record_and_end(device, record, user, &captured, err);
 }
 
@@ -88,22 +117,56 @@ gx_status gx_record_loop(gx_device *device, gx_record_fn *record, void *user,
     return st;
 }
 
-static gx_status graph_under_capture(gx_device *device, cudaGraph_t *graph, gx_error *err)
+static gx_status find_capture(void *stream, gx_compat_capture *capture, gx_error *err)
 {
-    GX_TRY(COMPAT("cudaStreamGetCaptureInfo",
-                  gx_compat_capture_graph(device->stream, graph), err));
-    if (!*graph)
+    GX_TRY(
+        COMPAT("cudaStreamGetCaptureInfo", gx_compat_capture_info(stream, capture), err));
+    if (!capture->graph)
         return GX_FAIL(err, GX_ERR_CAPTURE, "the capture was invalidated");
     return GX_OK;
 }
 
-gx_status gx_record_count(gx_device *device, size_t *n_nodes, gx_error *err)
+gx_status gx_record_condition(gx_device *device, uint64_t *handle, gx_error *err)
 {
-    cudaGraph_t graph = NULL;
+    gx_compat_capture capture;
+
+    GX_TRY(find_capture(device->stream, &capture, err));
+    return make_condition(capture.graph, 0, handle, err);
+}
+
+/* The node stands in the graph, and the stream goes on behind it, before its body is
+ * captured: by then the driver has the body, which is empty. */
+static gx_status add_branch(void *stream, uint64_t handle, void **body, gx_error *err)
+{
+    gx_compat_capture capture;
+    cudaGraphNode_t node = NULL;
+
+    GX_TRY(find_capture(stream, &capture, err));
+    GX_TRY(add_conditional(&capture, handle, cudaGraphCondTypeIf, &node, body, err));
+    return COMPAT("cudaStreamUpdateCaptureDependencies",
+                  gx_compat_capture_follow(stream, node), err);
+}
+
+gx_status gx_record_branch(gx_device *device, void *stream, uint64_t handle,
+                           gx_record_fn *record, void *user, void **body, gx_error *err)
+{
+    cudaGraph_t captured = NULL; /* the body, which its graph frees */
+
+    GX_TRY(add_branch(device->stream, handle, body, err));
+    GX_TRY(begin_body(stream, *body, err));
+    const gx_status st = record(user, err);
+    return gx_first(st, GX_CUDA(cudaStreamEndCapture(stream, &captured), err));
+}
+
+/* --- what was captured --- */
+
+gx_status gx_record_count(void *stream, size_t *n_nodes, gx_error *err)
+{
+    gx_compat_capture capture;
 
     *n_nodes = 0;
-    GX_TRY(graph_under_capture(device, &graph, err));
-    return GX_CUDA(cudaGraphGetNodes(graph, NULL, n_nodes), err);
+    GX_TRY(find_capture(stream, &capture, err));
+    return GX_CUDA(cudaGraphGetNodes(capture.graph, NULL, n_nodes), err);
 }
 
 static gx_status is_on_device(const void *address, bool *on_device, gx_error *err)
@@ -148,6 +211,9 @@ static gx_status count_node(cudaGraphNode_t node, bool look_into, gx_node_counts
             GX_TRY(copy_is_inside(node, allowed, err));
         counts->host_copies += !*allowed;
         return GX_OK;
+    case cudaGraphNodeTypeConditional:
+        counts->branches++;
+        return GX_OK;
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree:
         counts->memory++;
@@ -177,18 +243,17 @@ static gx_status list_nodes(cudaGraph_t graph, cudaGraphNode_t **nodes, size_t *
     return GX_CUDA(cudaGraphGetNodes(graph, *nodes, n_nodes), err);
 }
 
-gx_status gx_graph_nodes(gx_device *device, void *graph, gx_node_counts *counts,
-                         gx_error *err)
+gx_status gx_graph_nodes(void *stream, void *graph, gx_node_counts *counts, gx_error *err)
 {
     const bool done = graph != NULL;
-    cudaGraph_t looked_at = graph;
+    gx_compat_capture looked_at = { .graph = graph };
     cudaGraphNode_t *nodes = NULL;
     size_t n_nodes = 0;
 
     *counts = (gx_node_counts){ .refused = false };
     if (!done)
-        GX_TRY(graph_under_capture(device, &looked_at, err));
-    gx_status st = list_nodes(looked_at, &nodes, &n_nodes, err);
+        GX_TRY(find_capture(stream, &looked_at, err));
+    gx_status st = list_nodes(looked_at.graph, &nodes, &n_nodes, err);
     for (size_t i = 0; i < n_nodes && st == GX_OK; i++) {
         bool allowed;
 

@@ -66,6 +66,7 @@ static gx_exec *new_exec(const gx_plan *plan, gx_state *state,
     exec->steps_per_launch =
         options && options->steps_per_launch > 0 ? options->steps_per_launch : 1;
     exec->loops = options && options->step_loop && exec->steps_per_launch > 1;
+    exec->branches = plan->skip_if;
     exec->stats.prime_s = -1;
     exec->stats.prepare_s = -1;
     exec->stats.capture_s = -1;
@@ -102,7 +103,7 @@ static gx_status prime(gx_exec *exec, gx_error *err)
     gx_snapshot *before = NULL;
 
     GX_TRY(gx_state_save(exec->state, &before, err));
-    gx_status st = gx_walk_cuda(exec, false, NULL, NULL, err);
+    gx_status st = gx_walk_cuda(exec, false, NULL, err);
     st = gx_first(st, gx_device_sync(exec->device, err));
     /* Public functions forget an earlier error, and the first one is wanted. */
     st = gx_first(st, gx_state_restore(exec->state, before, st == GX_OK ? err : NULL));
@@ -266,20 +267,41 @@ gx_status gx_exec_run(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_error *er
     return gx_exec_leave(exec, previous, st, err);
 }
 
-gx_status gx_exec_capture(gx_exec *exec, gx_error *err)
+/* Updates that skip themselves give the bits of those in a branch. The graph that goes
+ * was never handed out; it may still run. */
+static gx_status give_up_branches(gx_exec *exec, gx_error *err)
 {
-    gx_error own;
+    if (!exec->branches)
+        return GX_OK;
+    if (exec->graph_exec[0]) {
+        GX_TRY(gx_exec_cuda_deliver(exec, err));
+        gx_capture_drop(exec);
+    }
+    exec->branches = false;
+    return GX_OK;
+}
+
+static gx_status capture(gx_exec *exec, bool for_others, gx_error *err)
+{
     int previous = 0;
 
-    err = gx_error_start(err, &own);
     GX_TRY(gx_exec_enter(exec, &previous, err));
     gx_status st = GX_OK;
     if (on_cpu(exec))
         st = GX_FAIL(err, GX_ERR_ARGUMENT,
                      "the state is on the CPU, which captures nothing");
-    else if (!exec->graph_exec[0])
+    else if (for_others)
+        st = give_up_branches(exec, err);
+    if (st == GX_OK && !exec->graph_exec[0])
         st = gx_capture(exec, err);
     return gx_exec_leave(exec, previous, st, err);
+}
+
+gx_status gx_exec_capture(gx_exec *exec, gx_error *err)
+{
+    gx_error own;
+
+    return capture(exec, false, gx_error_start(err, &own));
 }
 
 gx_status gx_exec_sync(gx_exec *exec, gx_error *err)
@@ -383,7 +405,7 @@ gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err)
         return GX_FAIL(err, GX_ERR_STATE,
                        "the steps of a launch are a loop, which CUDA allows in no child "
                        "graph");
-    GX_TRY(gx_exec_capture(exec, err));
+    GX_TRY(capture(exec, true, err));
     *graph = exec->graph[0];
     return GX_OK;
 }

@@ -8,6 +8,7 @@
 #include "count_turn.h"
 #include "feed.h"
 #include "launch.h"
+#include "set_branch.h"
 
 /* --- events --- */
 
@@ -45,23 +46,37 @@ static gx_status make_lane_events(gx_exec *exec, gx_error *err)
     return GX_OK;
 }
 
-/* What the loop counts with, made and loaded before the capture. */
-static gx_status open_loop(gx_exec *exec, gx_error *err)
+static gx_status check_driver(const char *what, gx_error *err)
 {
-    enum { HAS_CONDITIONS = 12040 };
-    void *turns = NULL;
     int driver = 0;
 
     GX_TRY(GX_CUDA(cudaDriverGetVersion(&driver), err));
-    if (driver < HAS_CONDITIONS)
-        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
-                       "a loop in a graph needs a driver of CUDA 12.4 or newer, and this "
-                       "one is of CUDA %d.%d",
-                       driver / 1000, driver % 1000 / 10);
+    return gx_need_conditions(driver, what, err);
+}
+
+/* What the loop counts with, made and loaded before the capture. */
+static gx_status open_loop(gx_exec *exec, gx_error *err)
+{
+    void *turns = NULL;
+
+    GX_TRY(check_driver("a loop in a graph", err));
     GX_TRY(gx_load_kernel(gx_count_turn_kernel(), 0, "count_turn", err));
     GX_TRY(gx_device_alloc(exec->device, sizeof *exec->turns, &turns, err));
     exec->turns = turns;
     return gx_device_fill(exec->device, turns, 0, sizeof *exec->turns, err);
+}
+
+/* Likewise. The body of a branch is a capture of its own beside the step's, which has the
+ * lanes' streams. */
+static gx_status open_branch(gx_exec *exec, gx_error *err)
+{
+    cudaStream_t stream = NULL;
+
+    GX_TRY(check_driver("an IF node in a graph", err));
+    GX_TRY(gx_load_kernel(gx_set_branch_kernel(), 0, "set_branch", err));
+    GX_TRY(GX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), err));
+    exec->branch_stream = stream;
+    return GX_OK;
 }
 
 /* An event that a capture has used cannot be asked or timed afterwards, so those of the
@@ -72,6 +87,8 @@ gx_status gx_exec_cuda_open(gx_exec *exec, gx_error *err)
 
     if (exec->loops)
         GX_TRY(open_loop(exec, err));
+    if (exec->branches)
+        GX_TRY(open_branch(exec, err));
     for (size_t i = 0; i < plan->n_units; i++)
         if (plan->units[i].signals)
             GX_TRY(gx_event_make(&exec->units[i].event, cudaEventDisableTiming, err));
@@ -103,6 +120,9 @@ void gx_exec_cuda_close(gx_exec *exec)
         exec->staging[i].memory = NULL;
         gx_event_destroy(&exec->staging[i].event);
     }
+    if (exec->branch_stream)
+        (void)GX_CUDA(cudaStreamDestroy(exec->branch_stream), NULL);
+    exec->branch_stream = NULL;
     gx_event_destroy(&exec->time_begin);
     gx_event_destroy(&exec->time_end);
     gx_event_destroy(&exec->fork_event);

@@ -7,13 +7,26 @@
 
 #if GX_HAVE_CUDA
 
-/* run_cuda.c: one step, op by op: what eager mode runs and what a capture records.
- * `after_unit` (may be NULL) is called behind each unit. `follows`: the step stands
+typedef gx_status gx_walk_fn(void *walk, gx_error *err);
+
+/* What a capture does on the way of a walk. */
+typedef struct gx_walk_hooks {
+    /* Behind each unit; `in_branch`: it went to the branch's stream. */
+    gx_status (*after_unit)(void *user, size_t unit, bool in_branch, gx_error *err);
+    /* Enqueues on lane 0 what decides whether the units that can be skipped run;
+     * `overlaps`: with a programmatic edge from what stands there. */
+    gx_status (*decide)(void *user, bool overlaps, gx_error *err);
+    /* Captures those units as a branch: `body`, given `walk`, enqueues them. */
+    gx_status (*branch)(void *user, gx_walk_fn *body, void *walk, gx_error *err);
+    void *user;
+} gx_walk_hooks;
+
+/* run_cuda.c: one step, op by op: what eager mode runs (`hooks` NULL: what can be skipped
+ * is enqueued, and skips itself) and what a capture records. `follows`: the step stands
  * behind another in the same graph, so that its first kernel may be programmatic where
  * the step is one chain. */
-typedef gx_status gx_after_unit_fn(gx_exec *exec, size_t unit, void *user, gx_error *err);
-gx_status gx_walk_cuda(gx_exec *exec, bool follows, gx_after_unit_fn *after_unit,
-                       void *user, gx_error *err) GX_MUST_CHECK;
+gx_status gx_walk_cuda(gx_exec *exec, bool follows, const gx_walk_hooks *hooks,
+                       gx_error *err) GX_MUST_CHECK;
 /* One step of a run in eager mode, fed where its data stream. */
 gx_status gx_step_cuda(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
 
@@ -60,8 +73,7 @@ static inline gx_status gx_exec_no_cuda(gx_error *err)
     return GX_FAIL(err, GX_ERR_UNSUPPORTED, "built without CUDA");
 }
 
-#define gx_walk_cuda(exec, follows, after_unit, user, err) \
-    ((void)(exec), gx_exec_no_cuda(err))
+#define gx_walk_cuda(exec, follows, hooks, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_step_cuda(exec, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_capture(exec, err) ((void)(exec), gx_exec_no_cuda(err))
 #define gx_replay(exec, n_launches, err) \

@@ -76,6 +76,8 @@ struct gx_exec {
     int steps_per_launch;
     bool loops;           /* they are the turns of a loop on the device, not unrolled */
     int32_t *turns;       /* on the device: turns of the loop that are done */
+    bool branches;        /* a captured step has its updates in a branch */
+    void *branch_stream;  /* on which the body of a branch is captured, or NULL */
     gx_arena *memory;     /* host memory of the arrays below */
     gx_call *calls;       /* by node */
     gx_bound_unit *units; /* by unit */

@@ -54,7 +54,7 @@ static gx_status record_chain(void *user, gx_error *err)
         size_t n_nodes;
 
         GX_TRY(launch_once(chain, i > 0, err));
-        GX_TRY(gx_record_count(chain->device, &n_nodes, err));
+        GX_TRY(gx_record_count(chain->device->stream, &n_nodes, err));
         if (i == 0)
             chain->n_nodes = n_nodes;
         if (n_nodes - before != chain->n_nodes)

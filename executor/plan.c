@@ -56,12 +56,14 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
             return GX_FAIL(err, GX_ERR_ARGUMENT,
                            "steps per launch mean something on a GPU alone; the plan is "
                            "for the CPU");
-        if (options->force || options->lanes > 1 || options->programmatic == GX_ON)
+        if (options->force || options->lanes > 1 || options->programmatic == GX_ON ||
+            options->skip_if == GX_ON)
             return GX_FAIL(err, GX_ERR_ARGUMENT,
                            "%s means something on a GPU alone; the plan is for the CPU",
-                           options->force       ? "forcing an alternative"
-                           : options->lanes > 1 ? "more than one lane"
-                                                : "programmatic launch");
+                           options->force                   ? "forcing an alternative"
+                           : options->lanes > 1             ? "more than one lane"
+                           : options->programmatic == GX_ON ? "programmatic launch"
+                                                            : "an IF node");
         return GX_OK;
     }
     return options->force ? check_force(options->force, err) : GX_OK;
@@ -84,6 +86,10 @@ static gx_status check_pinned(const gx_plan *plan, const gx_plan_options *option
         what = "programmatic launch is asked for";
     else if (options->programmatic == GX_OFF && plan->programmatic)
         what = "programmatic launch is switched off";
+    else if (options->skip_if == GX_ON && !plan->skip_if)
+        what = "an IF node around the updates is asked for";
+    else if (options->skip_if == GX_OFF && plan->skip_if)
+        what = "updates without an IF node are asked for";
     else if (options->steps_per_launch == GX_STEPS_AUTO &&
              plan->info.steps_per_launch > 1 && options->step_loop != GX_AUTO &&
              plan->info.step_loop != (options->step_loop == GX_ON))
@@ -188,8 +194,10 @@ gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
     gx_launch_trials(made->info.launch_trial);
     for (int i = 0; i < GX_MAX_LANES; i++)
         made->info.lane_us[i] = -1;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         made->info.programmatic_us[i] = -1;
+        made->info.skip_us[i] = -1;
+    }
     made->arena = gx_arena_create();
     if (!made->arena)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a plan");
@@ -316,6 +324,7 @@ gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
         .programmatic =
             plan->programmatic && unit->programmatic_first && !unit->full_edge,
         .full_edge = plan->programmatic && unit->programmatic_first && unit->full_edge,
+        .in_if = plan->skip_if && unit->skips,
     };
     add_work(plan, unit, &info);
     return info;
@@ -341,6 +350,7 @@ gx_plan_info gx_plan_info_get(const gx_plan *plan)
     info.device = plan->device;
     info.n_lanes = plan->n_lanes;
     info.programmatic = plan->programmatic;
+    info.skip_if = plan->skip_if;
     info.unfused = plan->unfused;
     info.arena_bytes = plan->arena_bytes;
     info.naive_bytes = plan->naive_bytes;

@@ -38,6 +38,7 @@ typedef struct gx_unit {
     bool full_edge;          /* and yet is behind a full edge: measured to cost less */
     bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
     bool *steady;            /* likewise, of the first step of a launch */
+    bool skips; /* updates, none of which does anything in a step that has none */
 } gx_unit;
 
 /* Graph nodes that the unit adds; -1: not known before it is captured. */
@@ -61,6 +62,7 @@ struct gx_plan {
     size_t n_early; /* units that update and start before all weight gradients are there:
                        of lane 2 alone */
     bool programmatic;
+    bool skip_if; /* in a graph the units that skip are the body of an IF node */
     bool unfused;
     gx_plan_info info;
 };
@@ -90,6 +92,16 @@ void gx_match_elided(const gx_graph *graph, int32_t first, int32_t n, bool *elid
  * the types' own sizes; 8: the CPU. */
 gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
                     gx_error *err) GX_MUST_CHECK;
+
+/* --- skip.c: updates that a step may have to skip --- */
+
+/* True when nodes [first, first + n) do nothing in a step whose update is skipped: each
+ * is an update that reads the number of it, and they make nothing else. */
+bool gx_unit_skips(const gx_graph *graph, int32_t first, int32_t n);
+bool gx_plan_may_skip(const gx_plan *plan);
+/* GX_ERR_UNSUPPORTED where a driver of this CUDA version (13000) has no conditional
+ * nodes; `what` needs one. */
+gx_status gx_need_conditions(int driver, const char *what, gx_error *err) GX_MUST_CHECK;
 
 /* --- site_key.c --- */
 

@@ -12,6 +12,8 @@
  *                programmatic_us: [.., ..], full_edges: [7]}
  *     launches:
  *       "hash": {steps: 32, loop: false, us: [.., ..]}
+ *     skips:
+ *       "hash": {if: false, us: [.., ..]}
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,16 +30,18 @@
 typedef struct entry {
     struct entry *next; /* in its bucket */
     const char *key;
-    const char *alternative; /* of a site; else STEP or LAUNCH */
+    const char *alternative; /* of a site; else STEP, LAUNCH or SKIP */
     const char *refused;
     gx_choice_fields fields;
     gx_step_choice step;
     gx_launch_choice launch;
+    gx_skip_choice skip;
 } entry;
 
 /* What stands in the place of an alternative's name, which none of them is. */
 static const char STEP[] = "<step>";
 static const char LAUNCH[] = "<launch>";
+static const char SKIP[] = "<skip>";
 
 enum {
     FORMAT = 2, /* 2: three lanes; what 1 knew of kernels is of older ones */
@@ -60,6 +64,11 @@ static void set_note(gx_cache *cache, const char *what, const char *why)
 }
 
 /* --- entries --- */
+
+static bool is_section(const char *alternative)
+{
+    return alternative == STEP || alternative == LAUNCH || alternative == SKIP;
+}
 
 static entry **bucket(gx_cache *cache, const char *key)
 {
@@ -91,7 +100,7 @@ static entry *make(gx_cache *cache, const char *key, const char *alternative)
     e = gx_arena_alloc(cache->arena, sizeof *e);
     if (e) {
         e->key = gx_arena_text(cache->arena, key);
-        e->alternative = alternative == STEP || alternative == LAUNCH
+        e->alternative = is_section(alternative)
                              ? alternative
                              : gx_arena_text(cache->arena, alternative);
     }
@@ -188,6 +197,25 @@ void gx_cache_add_launch(gx_cache *cache, const char *key, const gx_launch_choic
     if (!e)
         return;
     e->launch = *choice;
+    cache->changed = true;
+}
+
+bool gx_cache_find_skip(const gx_cache *cache, const char *key, gx_skip_choice *choice)
+{
+    const entry *e = find(cache, key, SKIP);
+
+    if (e)
+        *choice = e->skip;
+    return e != NULL;
+}
+
+void gx_cache_add_skip(gx_cache *cache, const char *key, const gx_skip_choice *choice)
+{
+    entry *e = make(cache, key, SKIP);
+
+    if (!e)
+        return;
+    e->skip = *choice;
     cache->changed = true;
 }
 
@@ -320,11 +348,27 @@ static void read_launch(gx_cache *cache, gx_diagnostics *list, const char *key,
         e->launch = launch;
 }
 
+static void read_skip(gx_cache *cache, gx_diagnostics *list, const char *key,
+                      const gx_doc *doc)
+{
+    static const char *const keys[] = { "if", "us", NULL };
+    gx_skip_choice skip;
+    entry *e;
+
+    if (!gx_plan_doc_is_map(list, doc, "skip", keys) ||
+        !gx_plan_doc_bool(list, doc, "if", &skip.skip_if) ||
+        !read_reals(list, doc, "us", skip.us, 2) || find(cache, key, SKIP))
+        return;
+    e = make(cache, key, SKIP);
+    if (e)
+        e->skip = skip;
+}
+
 static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *doc)
 {
-    static const char *const keys[] = { "gexec_cache", "device",   "sites",
-                                        "steps",       "launches", NULL };
-    const gx_doc *device, *sites, *steps, *launches;
+    static const char *const keys[] = { "gexec_cache", "device", "sites", "steps",
+                                        "launches",    "skips",  NULL };
+    const gx_doc *device, *sites, *steps, *launches, *skips;
     int64_t version;
 
     if (!gx_plan_doc_is_map(list, doc, "plan cache", keys) ||
@@ -333,7 +377,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
     device = gx_plan_doc_get(doc, "device");
     sites = gx_plan_doc_get(doc, "sites");
     steps = gx_plan_doc_get(doc, "steps");
-    launches = gx_plan_doc_get(doc, "launches"); /* may be missing */
+    launches = gx_plan_doc_get(doc, "launches"); /* may be missing, */
+    skips = gx_plan_doc_get(doc, "skips");       /* this too */
     if (version != FORMAT || !device || !sites || !steps) {
         gx_report(list, doc->pos, "not a plan cache of format %d", (int)FORMAT);
         return;
@@ -341,7 +386,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
     if (!gx_plan_doc_same_device(list, device, &cache->device) ||
         !gx_plan_doc_is_map(list, sites, "sites", NULL) ||
         !gx_plan_doc_is_map(list, steps, "steps", NULL) ||
-        (launches && !gx_plan_doc_is_map(list, launches, "launches", NULL)))
+        (launches && !gx_plan_doc_is_map(list, launches, "launches", NULL)) ||
+        (skips && !gx_plan_doc_is_map(list, skips, "skips", NULL)))
         return;
     for (size_t i = 0; i < sites->n; i++) {
         const gx_doc *site = sites->item[i];
@@ -355,6 +401,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
         read_step(cache, list, steps->key[i], steps->item[i]);
     for (size_t i = 0; launches && i < launches->n; i++)
         read_launch(cache, list, launches->key[i], launches->item[i]);
+    for (size_t i = 0; skips && i < skips->n; i++)
+        read_skip(cache, list, skips->key[i], skips->item[i]);
 }
 
 /* Adds what the file has and the cache has not. What is wrong with it is noted, and what
@@ -448,7 +496,7 @@ static void put_reals(gx_text *text, const double *values, size_t n)
 
 static bool is_site(const entry *e)
 {
-    return e->alternative != STEP && e->alternative != LAUNCH;
+    return !is_section(e->alternative);
 }
 
 static void put_alternative(gx_text *text, const entry *e)
@@ -506,7 +554,16 @@ static void put_launch(gx_text *text, const entry *e)
     gx_text_put(text, "}\n");
 }
 
-/* `kind`: NULL for the sites, or STEP or LAUNCH. */
+static void put_skip(gx_text *text, const entry *e)
+{
+    gx_text_put(text, "  ");
+    gx_plan_doc_quote(text, e->key);
+    gx_text_format(text, ": {if: %s, us: ", e->skip.skip_if ? "true" : "false");
+    put_reals(text, e->skip.us, 2);
+    gx_text_put(text, "}\n");
+}
+
+/* `kind`: NULL for the sites, or STEP, LAUNCH or SKIP. */
 static void put_section(const gx_cache *cache, gx_text *text, const char *name,
                         const char *kind)
 {
@@ -523,6 +580,8 @@ static void put_section(const gx_cache *cache, gx_text *text, const char *name,
                 put_step(text, e);
             else if (kind == LAUNCH)
                 put_launch(text, e);
+            else if (kind == SKIP)
+                put_skip(text, e);
             else
                 put_site(text, e, cache->buckets[i]);
         }
@@ -548,6 +607,7 @@ void gx_cache_save(gx_cache *cache)
     put_section(cache, &text, "sites", NULL);
     put_section(cache, &text, "steps", STEP);
     put_section(cache, &text, "launches", LAUNCH);
+    put_section(cache, &text, "skips", SKIP);
     if (gx_plan_doc_save(cache->path, &text, &err) != GX_OK)
         set_note(cache, "the plan cache was not written", err.message);
     else

@@ -7,6 +7,7 @@
  *     lanes: 1
  *     programmatic: true
  *     unfused: false
+ *     skip_if: false                        only where updates may be skipped
  *     launch: {steps: 32, loop: false}      only where it was measured
  *     units:
  *       - nodes: [fc1, fc1.epilogue]
@@ -75,6 +76,8 @@ gx_status gx_plan_write(const gx_plan *plan, const char *path, gx_error *err)
     gx_plan_doc_put_device(&text, &device);
     gx_text_format(&text, "lanes: %d\nprogrammatic: %s\nunfused: %s\n", plan->n_lanes,
                    bool_name(plan->programmatic), bool_name(plan->unfused));
+    if (gx_plan_may_skip(plan))
+        gx_text_format(&text, "skip_if: %s\n", bool_name(plan->skip_if));
     if (plan->info.steps_per_launch > 0)
         gx_text_format(&text, "launch: {steps: %d, loop: %s}\n",
                        plan->info.steps_per_launch, bool_name(plan->info.step_loop));
@@ -241,10 +244,9 @@ static void read_launch(reader *r, const gx_doc *doc)
 
 static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device)
 {
-    static const char *const keys[] = { "gexec_plan", "model",  "kind",
-                                        "device",     "lanes",  "programmatic",
-                                        "unfused",    "launch", "units",
-                                        NULL };
+    static const char *const keys[] = { "gexec_plan", "model",        "kind",    "device",
+                                        "lanes",      "programmatic", "unfused", "launch",
+                                        "skip_if",    "units",        NULL };
     gx_plan *plan = r->plan;
     const gx_doc *map, *units;
     const char *kind;
@@ -274,6 +276,8 @@ static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device
                   (int)GX_MAX_LANES);
     else
         plan->n_lanes = (int)lanes;
+    if (gx_plan_doc_get(doc, "skip_if"))
+        (void)gx_plan_doc_bool(r->list, doc, "skip_if", &plan->skip_if);
     if (gx_plan_doc_get(doc, "launch"))
         read_launch(r, gx_plan_doc_get(doc, "launch"));
 }
@@ -298,6 +302,11 @@ gx_status gx_plan_file_read(gx_plan *plan, const char *path, const gx_device_inf
     }
     if (st == GX_OK)
         st = read_units(&r, gx_plan_doc_get(doc, "units"), err);
+    if (st == GX_OK && plan->skip_if && !gx_plan_may_skip(plan)) {
+        gx_report(list, gx_plan_doc_get(doc, "skip_if")->pos,
+                  "skip_if: no unit of this plan can be skipped");
+        st = gx_diagnostics_status(list, err);
+    }
     gx_diagnostics_free(list);
     gx_arena_free(arena);
     return st;

@@ -102,9 +102,10 @@ static void launch_key(const gx_plan *plan, const gx_plan_options *options, char
 
     gx_plan_hash(plan, hash);
     snprintf(key, size,
-             "%zu units, lanes %d, programmatic %d, loop %d, at most %" PRId64 ", %s",
-             plan->n_units, plan->n_lanes, plan->programmatic, (int)options->step_loop,
-             limited ? options->longest_launch : most, hash);
+             "%zu units, lanes %d, programmatic %d, if %d, loop %d, at most %" PRId64
+             ", %s",
+             plan->n_units, plan->n_lanes, plan->programmatic, plan->skip_if,
+             (int)options->step_loop, limited ? options->longest_launch : most, hash);
 }
 
 gx_status gx_choose_launch(gx_plan *plan, const gx_plan_options *options, gx_cache *cache,

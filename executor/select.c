@@ -349,6 +349,7 @@ gx_status gx_unit_start(gx_plan *plan, gx_unit *unit, int32_t first, int32_t n,
         .phase = unit_phase(plan->graph, first),
         .us = -1,
         .n_launches = -1,
+        .skips = gx_unit_skips(plan->graph, first, n),
     };
     if (!alternative || !alternative->elides)
         return GX_OK;

@@ -127,6 +127,14 @@ bool gx_cache_find_launch(const gx_cache *cache, const char *key,
 void gx_cache_add_launch(gx_cache *cache, const char *key,
                          const gx_launch_choice *choice);
 
+/* Whether an IF node around the updates was measured to run best, likewise. */
+typedef struct gx_skip_choice {
+    bool skip_if;
+    double us[2]; /* as gx_plan_info's skip_us */
+} gx_skip_choice;
+bool gx_cache_find_skip(const gx_cache *cache, const char *key, gx_skip_choice *choice);
+void gx_cache_add_skip(gx_cache *cache, const char *key, const gx_skip_choice *choice);
+
 /* Writes what was added, together with what others have written meanwhile. */
 void gx_cache_save(gx_cache *cache);
 /* NULL, or why the cache could not be read or written; lives as long as the cache. */
@@ -151,6 +159,11 @@ void gx_plan_hash(const gx_plan *plan, char text[GX_PLAN_HASH_SIZE]);
  * may be NULL. */
 gx_status gx_choose_launch(gx_plan *plan, const gx_plan_options *options, gx_cache *cache,
                            gx_error *err) GX_MUST_CHECK;
+/* plan_cuda.c: whether graphs have the updates in an IF node: as asked for, as remembered
+ * or as measured now. `cache` may be NULL. */
+gx_status gx_choose_skip(gx_plan *plan, const gx_plan_options *options,
+                         const gx_device_info *device, gx_cache *cache,
+                         gx_error *err) GX_MUST_CHECK;
 /* Units, layout, lanes and edges for plan->graph on a GPU. */
 gx_status gx_plan_cuda(gx_plan *plan, const gx_plan_options *options,
                        const gx_device_info *device, gx_error *err) GX_MUST_CHECK;

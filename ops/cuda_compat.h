@@ -19,23 +19,31 @@ typedef int gx_driver_log_register_fn(gx_driver_log_fn *callback, void *user,
 /* --- graphs: the forms that tell edges' data, which a graph with programmatic edges
  * needs --- */
 
-/* The graph that a stream is being captured into; NULL when it is not. */
-static inline cudaError_t gx_compat_capture_graph(cudaStream_t stream, cudaGraph_t *graph)
+/* The graph that a stream is being captured into, NULL when it is not, and the nodes that
+ * its next one will follow: good until the next call on the stream. */
+typedef struct gx_compat_capture {
+    cudaGraph_t graph;
+    const cudaGraphNode_t *last;
+    size_t n_last;
+} gx_compat_capture;
+
+static inline cudaError_t gx_compat_capture_info(cudaStream_t stream,
+                                                 gx_compat_capture *capture)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaGraphNode_t *dependencies = NULL;
     const cudaGraphEdgeData *edges = NULL;
-    size_t n_dependencies = 0;
-    cudaGraph_t found = NULL;
+
+    *capture = (gx_compat_capture){ .graph = NULL };
 
 #if CUDART_VERSION >= 13000
     const cudaError_t error = cudaStreamGetCaptureInfo(
-        stream, &status, NULL, &found, &dependencies, &edges, &n_dependencies);
+        stream, &status, NULL, &capture->graph, &capture->last, &edges, &capture->n_last);
 #else
     const cudaError_t error = cudaStreamGetCaptureInfo_v3(
-        stream, &status, NULL, &found, &dependencies, &edges, &n_dependencies);
+        stream, &status, NULL, &capture->graph, &capture->last, &edges, &capture->n_last);
 #endif
-    *graph = status == cudaStreamCaptureStatusActive ? found : NULL;
+    if (status != cudaStreamCaptureStatusActive)
+        capture->graph = NULL;
     return error;
 }
 
@@ -51,14 +59,28 @@ static inline cudaError_t gx_compat_graph_edges(cudaGraph_t graph, cudaGraphNode
 #endif
 }
 
-/* Adds a node without edges. */
+/* Adds a node behind others, with full edges. */
 static inline cudaError_t gx_compat_add_node(cudaGraphNode_t *node, cudaGraph_t graph,
+                                             const cudaGraphNode_t *from, size_t n_from,
                                              struct cudaGraphNodeParams *params)
 {
 #if CUDART_VERSION >= 13000
-    return cudaGraphAddNode(node, graph, NULL, NULL, 0, params);
+    return cudaGraphAddNode(node, graph, from, NULL, n_from, params);
 #else
-    return cudaGraphAddNode(node, graph, NULL, 0, params);
+    return cudaGraphAddNode(node, graph, from, n_from, params);
+#endif
+}
+
+/* What the stream captures next follows this node alone, with a full edge. */
+static inline cudaError_t gx_compat_capture_follow(cudaStream_t stream,
+                                                   cudaGraphNode_t node)
+{
+#if CUDART_VERSION >= 13000
+    return cudaStreamUpdateCaptureDependencies(stream, &node, NULL, 1,
+                                               cudaStreamSetCaptureDependencies);
+#else
+    return cudaStreamUpdateCaptureDependencies(stream, &node, 1,
+                                               cudaStreamSetCaptureDependencies);
 #endif
 }
 

@@ -53,6 +53,9 @@ void fake_set_free_bytes(size_t bytes);
  * what the one that leads to node `node` adds instead; 0 at first. */
 void fake_set_edge_ms(double ms, size_t node, double node_ms);
 
+/* Milliseconds that each branch adds to a launch of a simulated graph; 0 at first. */
+void fake_set_branch_ms(double ms);
+
 /* From here on copies and fills of a simulated card run some time after they were
  * submitted, at the latest when the host waits for them, in an order that streams and
  * events allow and the seed picks: what is not ordered shows itself as a wrong value for

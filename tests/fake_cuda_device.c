@@ -321,6 +321,8 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
     for (unsigned i = 0; i < config->numAttrs; i++)
         node.programmatic |=
             config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization;
-    fake_loop_note(&node, kernel, args);
+    fake_condition_note(
+        &node, config->stream ? ((const fake_stream *)config->stream)->capture : NULL,
+        kernel, args);
     return fake_enqueue(config->stream, node, &captured);
 }

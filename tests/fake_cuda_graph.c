@@ -76,6 +76,7 @@ cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
     }
     if (stream->capture->invalid)
         return fake_error(cudaErrorStreamCaptureInvalidated);
+    fake_branch_check(stream, &node);
     const fake_node *kept = fake_graph_add(stream->capture, node);
     if (watcher)
         watcher->work(kept, kept);
@@ -91,6 +92,7 @@ static void take_into(fake_graph *graph, fake_stream *stream)
     stream->capture = graph;
     stream->last = ++graph->places;
     stream->joined = 0;
+    stream->waited = 0;
 }
 
 void fake_graph_free(fake_graph *graph)
@@ -110,6 +112,7 @@ void fake_graph_free(fake_graph *graph)
 
 void fake_capture_into(fake_graph *graph, fake_stream *stream)
 {
+    graph->outer = capturing;
     capturing = graph;
     take_into(graph, stream);
 }
@@ -150,7 +153,9 @@ static cudaError_t simulate_end(fake_stream *first, cudaGraph_t *result)
             error = cudaErrorStreamCaptureUnjoined;
         graph->stream[i]->capture = NULL;
     }
-    capturing = NULL;
+    if (capturing != graph)
+        fake_note_mistake("a capture ended while the body of a branch was captured");
+    capturing = graph->outer;
     if (graph->invalid)
         error = cudaErrorStreamCaptureInvalidated;
     if (error != cudaSuccess) {
@@ -165,19 +170,19 @@ static cudaError_t simulate_end(fake_stream *first, cudaGraph_t *result)
 cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     const int planned = fake_enter("cudaStreamEndCapture");
-    const bool loops = fake_captures_loop(stream);
+    const bool is_body = fake_captures_body(stream);
     cudaError_t error = fake_is_real() ? __real_cudaStreamEndCapture(stream, graph)
                                        : simulate_end((fake_stream *)stream, graph);
 
     if (planned != 0) {
-        if (*graph && fake_is_real() && !loops)
+        if (*graph && fake_is_real() && !is_body)
             (void)__real_cudaGraphDestroy(*graph);
         else if (*graph && !fake_is_real())
             fake_graph_free((fake_graph *)*graph);
         *graph = NULL;
         error = fake_error(planned);
     }
-    if (!loops)
+    if (!is_body)
         fake_born(FAKE_GRAPH, *graph, (int)error);
     return error;
 }
@@ -202,6 +207,11 @@ cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t handle,
                                        : cudaStreamCaptureStatusActive;
     if (graph)
         *graph = (cudaGraph_t)stream->capture;
+    *n_dependencies = stream->capture->n_nodes > 0;
+    if (*n_dependencies)
+        *dependencies = (const cudaGraphNode_t *)&stream->capture
+                            ->nodes[stream->capture->n_nodes - 1];
+    *edges = NULL;
     return cudaSuccess;
 }
 
@@ -336,6 +346,8 @@ cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event,
         take_into(waited->capture, stream);
     if (stream == stream->capture->stream[0] && waited->stream->joined < waited->place)
         waited->stream->joined = waited->place;
+    if (waited->stream == stream->capture->stream[0] && stream->waited < waited->place)
+        stream->waited = waited->place;
     return cudaSuccess;
 }
 
@@ -534,19 +546,33 @@ typedef struct fake_exec {
     fake_node node[];
 } fake_exec;
 
+static void clone_nodes(fake_exec *made, const fake_graph *graph, const int32_t *update)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const fake_node *original = graph->nodes[i];
+        fake_node *node = &made->node[made->n_nodes];
+
+        if (original->body) {
+            clone_nodes(made, original->body, original->update);
+            continue;
+        }
+        *node = *original;
+        node->update = update;
+        made->n_nodes++;
+        if (watcher)
+            watcher->cloned(node, original);
+    }
+}
+
 static cudaGraphExec_t clone_graph(const fake_graph *whole)
 {
     const fake_graph *graph = fake_loop_body(whole);
-    fake_exec *made = malloc(sizeof *made + graph->n_nodes * sizeof made->node[0]);
+    fake_exec *made =
+        calloc(1, sizeof *made + fake_flat_count(graph) * sizeof made->node[0]);
 
     if (!made)
         abort();
-    made->n_nodes = graph->n_nodes;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        made->node[i] = *graph->nodes[i];
-        if (watcher)
-            watcher->cloned(&made->node[i], graph->nodes[i]);
-    }
+    clone_nodes(made, graph, NULL);
     return (cudaGraphExec_t)made;
 }
 
@@ -584,11 +610,11 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
         fake_note_mistake("a graph was launched that is not alive");
         return fake_error(cudaErrorInvalidValue);
     }
-    const fake_exec *launched = (const fake_exec *)exec;
+    fake_exec *launched = (fake_exec *)exec;
     const fake_node *end = fake_loop_end(launched->node, launched->n_nodes);
     const long n_turns = end ? fake_loop_run(end) : 1;
     for (long turn = 0; turn < n_turns; turn++) {
-        clock_ms += 1;
+        clock_ms += 1 + fake_branches_decide(launched->node, launched->n_nodes);
         for (size_t i = 0; i < launched->n_nodes; i++) {
             if (launched->node[i].programmatic)
                 clock_ms += i == edge_cost.node ? edge_cost.node_ms : edge_cost.ms;

@@ -61,8 +61,11 @@ typedef struct fake_node {
     enum cudaGraphNodeType type;
     enum cudaMemcpyKind copy;
     bool programmatic;       /* the edge that leads to it */
-    struct fake_graph *body; /* of a loop: its graph's own; NULL: none */
+    struct fake_graph *body; /* of a loop or a branch: its graph's own; NULL: none */
     int *turns, n_turns;     /* of a kernel that ends a loop; 0: another */
+    const int32_t *update;   /* of a kernel that decides a branch, of the branch, and in
+                                what can be launched of its body: below 0 it is skipped */
+    bool skipped;            /* in the launch that is told of */
 } fake_node;
 
 typedef struct fake_graph fake_graph;
@@ -72,6 +75,7 @@ typedef struct fake_stream {
     long last;           /* place of its last work in the capture */
     long joined;         /* up to where the first stream waits for it */
     int priority;        /* the lower, the sooner */
+    long waited;         /* up to where it waits for the first stream */
 } fake_stream;
 
 typedef struct fake_event {
@@ -92,8 +96,12 @@ struct fake_graph {
     int n_streams;
     long places;
     bool invalid;
-    bool is_body;              /* of a loop, and freed with the graph that has it */
-    unsigned long long handle; /* of a condition that belongs to it; 0: none */
+    bool is_body; /* of a loop or a branch, and freed with the graph that has it */
+    unsigned long long handle; /* of the loop that it is the body of, or holds; 0: none */
+    unsigned long long condition; /* of the branch that comes next; 0: none */
+    long branch;                  /* place of the last branch; 0: none */
+    bool goes_astray;  /* what the stream captures next does not follow the branch */
+    fake_graph *outer; /* the one that this thread captured when it began */
 };
 
 /* Told of what is simulated, in the call that does it; a tool that traces hears the same.
@@ -117,15 +125,26 @@ void fake_graph_free(fake_graph *graph); /* but for a loop's body */
 const fake_node *fake_graph_add(fake_graph *graph, fake_node node);
 /* Begins a capture on the stream into a graph that has no nodes. */
 void fake_capture_into(fake_graph *graph, fake_stream *stream);
-/* Whether the stream captures the body of a loop, simulated or not. */
-bool fake_captures_loop(cudaStream_t stream);
+/* Whether the stream captures the body of a loop or a branch, simulated or not; asked
+ * when it ends. */
+bool fake_captures_body(cudaStream_t stream);
 /* The body of the loop that the graph consists of; the graph itself where there is none.
  */
 const fake_graph *fake_loop_body(const fake_graph *graph);
 /* The kernel that ends the loop that these nodes are, or NULL. */
 const fake_node *fake_loop_end(const fake_node *nodes, size_t n_nodes);
-/* What a launch of `kernel` says of the loop that it ends, where it ends one. */
-void fake_loop_note(fake_node *node, const void *kernel, void **args);
+/* What a launch of `kernel` into the graph (NULL: none) says of the loop that it ends or
+ * of the branch that it decides. */
+void fake_condition_note(fake_node *node, const fake_graph *graph, const void *kernel,
+                         void **args);
+/* Looks at where a node is captured: programmatic edges end at branches, and other
+ * streams wait for them. */
+void fake_branch_check(const fake_stream *stream, const fake_node *node);
+/* Nodes that a launch of the graph can run: those of branches' bodies for the branches.
+ */
+size_t fake_flat_count(const fake_graph *graph);
+/* Milliseconds that branches among the nodes add; marks what is skipped. */
+double fake_branches_decide(fake_node *nodes, size_t n_nodes);
 /* Turns that one launch of such a loop makes. */
 long fake_loop_run(const fake_node *end);
 

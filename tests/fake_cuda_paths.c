@@ -11,45 +11,69 @@
 
 /* --- a program --- */
 
-static const char *const model =
-    "gexec: 1\n"
-    "name: paths\n"
-    "dims: {batch: 4}\n"
-    "precision: f32\n"
-    "inputs:\n"
-    "  x: {shape: [batch, 3]}\n"
-    "  y: {shape: [batch], dtype: i32}\n"
-    "params:\n"
-    "  w1: {shape: [3, 5], init: he_normal}\n"
-    "  b1: {shape: [5]}\n"
-    "  w2: {shape: [5, 2], init: he_normal}\n"
-    "  b2: {shape: [2]}\n"
-    "ops:\n"
-    "  - {op: gemm, name: fc1, a: x, b: w1, "
-    "epilogue: {bias: b1, act: relu}, out: h}\n"
-    "  - {op: gemm, name: fc2, a: h, b: w2, "
-    "epilogue: {bias: b2}, out: logits}\n"
-    "  - {op: softmax_cross_entropy, name: loss, logits: logits, "
-    "labels: y}\n"
-    "backward: loss\n"
-    "optimizer: {adamw: {lr: 1.0e-2}}\n"
-    "outputs: [loss, logits]\n";
+/* %s: what stands beside the rule of the optimizer. */
+#define MODEL                                                      \
+    "gexec: 1\n"                                                   \
+    "name: paths\n"                                                \
+    "dims: {batch: 4}\n"                                           \
+    "precision: f32\n"                                             \
+    "inputs:\n"                                                    \
+    "  x: {shape: [batch, 3]}\n"                                   \
+    "  y: {shape: [batch], dtype: i32}\n"                          \
+    "params:\n"                                                    \
+    "  w1: {shape: [3, 5], init: he_normal}\n"                     \
+    "  b1: {shape: [5]}\n"                                         \
+    "  w2: {shape: [5, 2], init: he_normal}\n"                     \
+    "  b2: {shape: [2]}\n"                                         \
+    "ops:\n"                                                       \
+    "  - {op: gemm, name: fc1, a: x, b: w1, "                      \
+    "epilogue: {bias: b1, act: relu}, out: h}\n"                   \
+    "  - {op: gemm, name: fc2, a: h, b: w2, "                      \
+    "epilogue: {bias: b2}, out: logits}\n"                         \
+    "  - {op: softmax_cross_entropy, name: loss, logits: logits, " \
+    "labels: y}\n"                                                 \
+    "backward: loss\n"                                             \
+    "optimizer: {adamw: {lr: 1.0e-2}%s}\n"                         \
+    "outputs: [loss, logits]\n"
 
-void path_open(path_program *program, int lanes)
+static void open_program(path_program *program, const char *beside,
+                         const gx_plan_options *plan_options)
 {
-    const gx_plan_options plan_options = {
-        .device = 0, .cache_folder = "", .lanes = lanes, .no_measure = true
-    };
     const gx_state_options state_options = { .device = 0, .seed = 7 };
+    char text[1200];
     gx_error err;
 
     *program = (path_program){ NULL, NULL, NULL, NULL };
-    assert_ok(gx_graph_parse(model, strlen(model), "paths.yaml", ".", NULL,
-                             &program->graph, NULL, &err),
+    snprintf(text, sizeof text, MODEL, beside);
+    assert_ok(gx_graph_parse(text, strlen(text), "paths.yaml", ".", NULL, &program->graph,
+                             NULL, &err),
               &err);
-    assert_ok(gx_plan_create(program->graph, &plan_options, &program->plan, &err), &err);
+    assert_ok(gx_plan_create(program->graph, plan_options, &program->plan, &err), &err);
     const gx_graph *graph = program->graph;
     assert_ok(gx_state_create(&graph, 1, &state_options, &program->state, &err), &err);
+}
+
+void path_open(path_program *program, int lanes)
+{
+    const gx_plan_options options = {
+        .device = 0, .cache_folder = "", .lanes = lanes, .no_measure = true
+    };
+
+    open_program(program, "", &options);
+}
+
+void path_open_scaled(path_program *program, int lanes, gx_choice skip_if,
+                      bool programmatic)
+{
+    const gx_plan_options options = { .device = 0,
+                                      .cache_folder = "",
+                                      .lanes = lanes,
+                                      .no_measure = true,
+                                      .skip_if = skip_if,
+                                      .programmatic = programmatic ? GX_ON : GX_OFF,
+                                      .force = programmatic ? "tile" : NULL };
+
+    open_program(program, ", loss_scale: {dynamic: {}}", &options);
 }
 
 void path_make_exec(path_program *program)

@@ -18,6 +18,10 @@ typedef struct path_program {
 
 /* Graph, plan (for so many lanes, nothing measured) and state on GPU 0. */
 void path_open(path_program *program, int lanes);
+/* The same with a dynamic loss scale, whose updates are in a branch where the plan has
+ * `skip_if`; `programmatic`: edges wherever layout allows them. */
+void path_open_scaled(path_program *program, int lanes, gx_choice skip_if,
+                      bool programmatic);
 void path_make_exec(path_program *program);
 void path_write_inputs(path_program *program);
 void path_close(path_program *program);

@@ -139,7 +139,8 @@ static void watch_replay(const fake_node *nodes, size_t n_nodes)
     const uint64_t inner = trace_now();
 
     for (size_t i = 0; i < n_nodes; i++)
-        emit_work(&nodes[i], number, (uint64_t)(uintptr_t)&nodes[i]);
+        if (!nodes[i].skipped)
+            emit_work(&nodes[i], number, (uint64_t)(uintptr_t)&nodes[i]);
     trace_call(CUPTI_ACTIVITY_KIND_DRIVER, FAKE_CUPTI_GRAPH, inner, trace_now(), number);
     trace_call(CUPTI_ACTIVITY_KIND_RUNTIME, FAKE_CUPTI_GRAPH, start, trace_now(), number);
 }

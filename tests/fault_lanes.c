@@ -100,8 +100,8 @@ static void lanes_that_parted_are_joined(void **state)
     for (long nth = 1; nth <= 2; nth++) {
         fake_begin();
         fake_fail("cudaStreamWaitEvent", nth, cudaErrorUnknown);
-        assert_fails(gx_walk_cuda(program.exec, false, NULL, NULL, &err), GX_ERR_CUDA,
-                     &err, "cudaStreamWaitEvent");
+        assert_fails(gx_walk_cuda(program.exec, false, NULL, &err), GX_ERR_CUDA, &err,
+                     "cudaStreamWaitEvent");
         assert_int_equal(fake_calls("cudaLaunchKernelExC"), 0);
         assert_int_equal(fake_calls("cudaEventRecord"), nth); /* one parts */
         assert_int_equal(fake_calls("cudaStreamWaitEvent"), nth + nth - 1);

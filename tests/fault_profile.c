@@ -12,6 +12,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "builder.h"
+#include "resolve.h"
 #include "support_alone.h"
 
 /* --- a traced program --- */
@@ -187,6 +189,38 @@ static void replayed_nodes_belong_to_the_units_that_captured_them(void **state)
     }
     assert_int_equal(n_graph_calls, REPLAYS);
     assert_int_equal(count_ranges("step"), REPLAYS + 1);
+    close_traced();
+}
+
+/* Nodes in the body are captured in the ranges of their units like all others. */
+static void nodes_of_a_branch_belong_to_the_units_that_captured_them(void **state)
+{
+    enum { REPLAYS = 4, BRANCH = 1 };
+    size_t n, n_updates = 0;
+    gx_error err;
+
+    (void)state;
+    trace_use("");
+    assert_ok(gx_profiler_open(NULL, &run.profiler, &err), &err);
+    path_open_scaled(&run.program, 2, GX_ON, false);
+    path_make_exec(&run.program);
+    path_write_inputs(&run.program);
+    const int32_t update = gx_graph_value_id(run.program.graph, GX_UPDATE);
+    *(int32_t *)run.program.exec->value_data[update] = 0;
+    assert_ok(gx_profiler_attach(run.profiler, run.program.exec, &err), &err);
+    assert_ok(gx_exec_capture(run.program.exec, &err), &err);
+    record_steps(GX_MODE_GRAPH, REPLAYS);
+    const int64_t n_nodes = gx_exec_stats_get(run.program.exec).graph_nodes;
+    take_trace();
+    assert_ok(gx_trace_finish(run.trace, &err), &err);
+    const gx_trace_activity *activities = gx_trace_activities(run.trace, &n);
+    assert_int_equal(n, (n_nodes - BRANCH) * REPLAYS);
+    for (size_t i = 0; i < n; i++) {
+        check_unit(&activities[i], GX_TRACE_BY_CAPTURE);
+        n_updates += run.program.plan->units[activities[i].group].skips;
+    }
+    assert_true(n_updates >= 2 * REPLAYS); /* what decides, and an update */
+    check_groups(activities, n, REPLAYS);
     close_traced();
 }
 
@@ -482,6 +516,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eager_work_belongs_to_its_units),
         cmocka_unit_test(replayed_nodes_belong_to_the_units_that_captured_them),
+        cmocka_unit_test(nodes_of_a_branch_belong_to_the_units_that_captured_them),
         cmocka_unit_test(a_kernel_keeps_what_its_record_says),
         cmocka_unit_test(only_windows_are_kept_and_an_empty_one_harms_none),
         cmocka_unit_test(nothing_recorded_of_steps_that_ran_is_an_error),

@@ -304,7 +304,7 @@ static size_t walk_two(int lanes, gx_choice programmatic, size_t full)
     }
     n_launches = 0;
     for (int step = 0; step < 2; step++)
-        assert_ok(gx_walk_cuda(program.exec, step > 0, NULL, NULL, &err), &err);
+        assert_ok(gx_walk_cuda(program.exec, step > 0, NULL, &err), &err);
     assert_int_equal(n_launches, 2 * n);
     path_close(&program);
     return n;

@@ -112,6 +112,119 @@ static void eager_and_graph_give_the_same_bits(void **state)
     }
 }
 
+/* --- an IF node around the updates --- */
+
+/* Behind its first step, which overflows, the scale is far from where that hangs on a
+ * rounding: of 8 steps the first, the fourth and the seventh are skipped. */
+#define LEAPING                                                                     \
+    ", loss_scale: {dynamic: {initial: 1.0e9, backoff: 0.001, growth_interval: 2, " \
+    "growth: 1000}}"
+
+enum { LEAPS = 8, LEAPS_SKIPPED = 3 };
+
+typedef struct branch_outcome {
+    uint64_t bits;
+    double scale, tracker, skipped;
+    gx_exec_stats stats;
+} branch_outcome;
+
+static branch_outcome train_leaping(const char *beside, gx_mode mode,
+                                    const gpu_options *options)
+{
+    char section[300], text[3000];
+    gpu_program program;
+    branch_outcome out;
+
+    snprintf(section, sizeof section,
+             "adamw: {lr: 0.01}, master: f32, moments: f32%s" LEAPING, beside);
+    snprintf(text, sizeof text, MODEL, "f16", section);
+    gpu_open_text(&program, text, options);
+    gpu_run(&program, mode, LEAPS);
+    out.bits = gpu_bits(&program);
+    out.scale = cell(&program, "gexec.scale", 0);
+    out.tracker = cell(&program, "gexec.growth_tracker", 1);
+    out.skipped = cell(&program, "gexec.skipped", 1);
+    out.stats = gx_exec_stats_get(program.exec);
+    assert_int_equal(gpu_step_count(&program), LEAPS);
+    gpu_close(&program);
+    return out;
+}
+
+static void check_branch(const char *beside, const gpu_options *options,
+                         const branch_outcome *eager)
+{
+    gpu_options with = *options;
+    const branch_outcome without = train_leaping(beside, GX_MODE_GRAPH, options);
+
+    with.skip_if = GX_ON;
+    const branch_outcome found = train_leaping(beside, GX_MODE_GRAPH, &with);
+    if (found.bits != eager->bits || without.bits != eager->bits)
+        fail_msg(
+            "%d lanes, programmatic %d, %d steps a launch, loop %d: other bits %s an "
+            "IF node",
+            options->lanes, (int)options->programmatic, options->steps_per_launch,
+            options->step_loop, found.bits != eager->bits ? "with" : "without");
+    assert_true(found.scale == eager->scale && found.tracker == eager->tracker &&
+                found.skipped == eager->skipped);
+    const int n_branches = options->step_loop ? 1 : options->steps_per_launch;
+    assert_int_equal(found.stats.graph_nodes, without.stats.graph_nodes + 2 * n_branches);
+    assert_int_equal(found.stats.graph_launches, LEAPS / options->steps_per_launch);
+}
+
+static void updates_in_an_if_node_give_the_same_bits(void **state)
+{
+    static const struct {
+        int steps;
+        bool loop;
+    } launches[] = { { 1, false }, { 4, false }, { 8, false }, { 4, true }, { 8, true } };
+    static const char *const besides[] = { "", ", accumulate: 2, clip_norm: 0.05" };
+
+    (void)state;
+    for (size_t b = 0; b < ARRAY_SIZE(besides); b++) {
+        const gpu_options plain = { .lanes = 1 };
+        const branch_outcome eager = train_leaping(besides[b], GX_MODE_EAGER, &plain);
+
+        if (b == 0)
+            assert_true(eager.skipped == LEAPS_SKIPPED);
+        assert_true(eager.skipped > 0);
+        for (size_t i = 0; i < 4 * ARRAY_SIZE(launches); i++) {
+            const gpu_options options = { .lanes = 1 + (int)(i % 2),
+                                          .programmatic = i / 2 % 2 ? GX_ON : GX_OFF,
+                                          .steps_per_launch = launches[i / 4].steps,
+                                          .step_loop = launches[i / 4].loop };
+
+            check_branch(besides[b], &options, &eager);
+        }
+    }
+}
+
+/* Handed out, the graph has no IF node, and the launches of the program itself neither.
+ */
+static void a_graph_for_others_gives_the_same_bits(void **state)
+{
+    const gpu_options options = { .lanes = 1, .skip_if = GX_ON };
+    const branch_outcome eager = train_leaping("", GX_MODE_EAGER, &options);
+    char section[300], text[3000];
+    gpu_program program;
+    void *graph = NULL;
+    gx_error err;
+
+    (void)state;
+    snprintf(section, sizeof section,
+             "adamw: {lr: 0.01}, master: f32, moments: f32" LEAPING);
+    snprintf(text, sizeof text, MODEL, "f16", section);
+    gpu_open_text(&program, text, &options);
+    gpu_run(&program, GX_MODE_GRAPH, 3);
+    assert_ok(gx_exec_cuda_graph(program.exec, &graph, &err), &err);
+    assert_non_null(graph);
+    gpu_run(&program, GX_MODE_GRAPH, LEAPS - 3);
+    const gx_exec_stats stats = gx_exec_stats_get(program.exec);
+    assert_int_equal(stats.graph_nodes, stats.launches_per_step);
+    assert_int_equal(stats.rebuilds, 1);
+    assert_true(gpu_bits(&program) == eager.bits);
+    gpu_close(&program);
+}
+
 /* --- an overflow --- */
 
 static void fill_target(gpu_program *program, float value)
@@ -141,11 +254,11 @@ static double *read_weights(gpu_program *program, const char *name)
 }
 
 /* G15: at replay 3 of 6, from a fixed graph. */
-static void check_overflow(gx_mode mode)
+static void check_overflow(gx_mode mode, const gpu_options *options)
 {
     static const char *const names[] = { "w2", "w2.master", "w2.m", "w2.v" };
     gpu_program program =
-        open_model("f16", "adamw: {lr: 0.01}, master: f32, moments: f32", "", NULL);
+        open_model("f16", "adamw: {lr: 0.01}, master: f32, moments: f32", "", options);
     double scale = 1024, *before[4];
     const gx_tensor host = { .dtype = GX_F64, .data = &scale };
     gx_error err;
@@ -181,8 +294,9 @@ static void check_overflow(gx_mode mode)
 static void a_step_that_overflows_leaves_everything_as_it_was(void **state)
 {
     (void)state;
-    check_overflow(GX_MODE_EAGER);
-    check_overflow(GX_MODE_GRAPH);
+    check_overflow(GX_MODE_EAGER, NULL);
+    check_overflow(GX_MODE_GRAPH, NULL);
+    check_overflow(GX_MODE_GRAPH, &(gpu_options){ .skip_if = GX_ON });
 }
 
 /* --- against the CPU --- */
@@ -282,6 +396,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eager_and_graph_give_the_same_bits),
+        cmocka_unit_test(updates_in_an_if_node_give_the_same_bits),
+        cmocka_unit_test(a_graph_for_others_gives_the_same_bits),
         cmocka_unit_test(a_step_that_overflows_leaves_everything_as_it_was),
         cmocka_unit_test(the_gpu_skips_what_the_cpu_skips),
         cmocka_unit_test(parameters_are_the_rounded_copies_of_masters),

@@ -45,6 +45,7 @@ void gpu_open_text(gpu_program *program, const char *text, const gpu_options *op
                                    .lanes = all.lanes,
                                    .programmatic = all.programmatic,
                                    .force = all.force,
+                                   .skip_if = all.skip_if,
                                    .no_measure = true };
     const gx_state_options state = { .device = 0,
                                      .seed = all.seed,

@@ -22,6 +22,7 @@ typedef struct gpu_options {
     bool step_loop;
     const char *force;      /* an alternative; NULL: none */
     gx_choice programmatic; /* GX_AUTO: off */
+    gx_choice skip_if;      /* GX_AUTO: off, as nothing is measured */
     const char *folder;     /* where the model's data are; NULL: here */
     void *stream;
     uint64_t seed;

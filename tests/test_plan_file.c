@@ -134,6 +134,9 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
                 "more than one in a loop");
     try_changed(graph, "units:", "launch: {steps: 2}\nunits:", GX_ERR_MODEL, "loop");
     try_changed(graph, "units:", "launch: 2\nunits:", GX_ERR_MODEL, "launch");
+    try_changed(graph, "units:", "skip_if: perhaps\nunits:", GX_ERR_MODEL, "skip_if");
+    try_changed(graph, "units:", "skip_if: true\nunits:", GX_ERR_MODEL,
+                "skip_if: no unit of this plan can be skipped");
     try_changed(graph, "    key:", "    full_edge: maybe\n    key:", GX_ERR_MODEL,
                 "full_edge");
     try_changed(graph, "lanes: 1", "lane: 1", GX_ERR_MODEL, "did you mean \"lanes\"?");

@@ -411,6 +411,8 @@ static bool check_together(const gx_args *args)
         wrong = "--device cpu and --gpu";
     else if (args->eager && args->steps_per_launch != 1)
         wrong = "--eager and --steps-per-launch";
+    else if (args->eager && args->skip == GX_ON)
+        wrong = "--eager and --skip if";
     else if (args->step_loop == GX_ON && args->steps_per_launch == 1)
         wrong = "--step-loop on and one step a launch";
     else if (args->steps >= 0 && args->epochs >= 0)

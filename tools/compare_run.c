@@ -13,6 +13,7 @@ static gx_status make_unfused(gx_compare *compare, gx_error *err)
     options.force = NULL;
     options.pin_file = NULL;
     options.steps_per_launch = 0;
+    options.skip_if = GX_OFF; /* no graph is made of it */
     GX_TRY(gx_plan_create(graph, &options, &compare->unfused_plan, err));
     GX_TRY(gx_exec_create(compare->unfused_plan, session->state, NULL,
                           &compare->unfused_exec, err));

@@ -17,9 +17,9 @@ static bool asks_for_gpu(const gx_args *args)
 static gx_status choose_cpu(const gx_args *args)
 {
     if (args->force || args->lanes > 0 || args->programmatic != GX_AUTO ||
-        args->unfused || args->steps_per_launch != 1)
-        gx_say(args, "--force, --lanes, --pdl, --unfused and --steps-per-launch change "
-                     "nothing on the CPU");
+        args->unfused || args->skip != GX_AUTO || args->steps_per_launch != 1)
+        gx_say(args, "--force, --lanes, --pdl, --unfused, --skip and --steps-per-launch "
+                     "change nothing on the CPU");
     return GX_OK;
 }
 

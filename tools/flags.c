@@ -13,6 +13,7 @@ enum {
 /* In the order of the enumerations that they fill. */
 static const char *const targets[] = { "auto", "cpu", "gpu", NULL };
 static const char *const choices[] = { "auto", "on", "off", NULL };
+static const char *const skips[] = { "auto", "if", "predicate", NULL };
 static const char *const automatic[] = { "auto", NULL }; /* GX_STEPS_AUTO */
 static const char *const evaluations[] = { "epoch", "end", "never", NULL };
 static const char *const stages[] = { "all",    "document", "graph", "selection",
@@ -91,6 +92,10 @@ static const gx_flag flags[] = {
       LAUNCHES,
       "those steps as a loop on the device, or unrolled (default: unrolled, or "
       "with N auto as measured)" },
+    { "--skip", NULL, "auto|if|predicate", GX_FLAG_CHOICE, AT(skip), 0, 0, skips,
+      LAUNCHES,
+      "how a graph skips an update that overflowed: by an IF node, or each kernel for "
+      "itself (default: as measured)" },
     { "--nsys-window", NULL, NULL, SWITCH(nsys_window), NO_RANGE,
       GX_CMD_RUN | GX_CMD_COMPARE, "open a window for nsys profile -c cudaProfilerApi" },
     { "--step-range", NULL, "NAME", GX_FLAG_STRING, AT(step), NO_RANGE, GX_CMD_NSYS,

@@ -78,10 +78,29 @@ gx_words gx_launches_words(const gx_session *session)
     return words;
 }
 
+static void print_skip(const gx_plan *plan, FILE *out)
+{
+    static const char *const ways[2] = { "skip themselves", "are in an IF node" };
+    const gx_plan_info info = gx_plan_info_get(plan);
+    size_t n = 0;
+
+    for (size_t i = 0; i < gx_plan_unit_count(plan); i++)
+        n += gx_plan_unit(plan, i).in_if;
+    if (info.skip_if)
+        fprintf(out, "  updates in an IF node, which skips them: %zu unit%s\n", n,
+                n == 1 ? "" : "s");
+    for (int i = 0; i < 2; i++)
+        if (info.skip_us[i] >= 0)
+            fprintf(out, "  a step whose updates %s: %s%s\n", ways[i],
+                    gx_words_seconds(info.skip_us[i] * 1e-6).text,
+                    info.skip_if == (i == 1) ? ", taken" : "");
+}
+
 void gx_launches_print(const gx_plan *plan, FILE *out)
 {
     const gx_plan_info info = gx_plan_info_get(plan);
 
+    print_skip(plan, out);
     for (int i = 0; i < GX_N_LAUNCH_TRIALS; i++) {
         const gx_launch_trial *const trial = &info.launch_trial[i];
         const bool taken = trial->steps_per_launch == info.steps_per_launch &&
@@ -98,6 +117,10 @@ void gx_launches_print(const gx_plan *plan, FILE *out)
 void gx_launches_put(gx_json *json, const gx_plan *plan)
 {
     const gx_plan_info info = gx_plan_info_get(plan);
+
+    gx_json_bool(json, "skip_if", info.skip_if);
+    gx_json_figure(json, "predicated_step_s", info.skip_us[0] * 1e-6);
+    gx_json_figure(json, "if_step_s", info.skip_us[1] * 1e-6);
 
     gx_json_array(json, "launch_trials");
     for (int i = 0; i < GX_N_LAUNCH_TRIALS; i++) {

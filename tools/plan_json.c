@@ -73,6 +73,7 @@ static void put_selection(gx_json *json, const gx_graph *graph, const gx_plan *p
         gx_json_text(json, "alternative", unit.alternative);
         gx_json_integer(json, "lane", unit.lane);
         gx_json_bool(json, "programmatic", unit.programmatic);
+        gx_json_bool(json, "in_if", unit.in_if);
         gx_json_figure(json, "measured_us", unit.measured_us);
         gx_json_integer(json, "workspace_bytes", (int64_t)unit.workspace_bytes);
         gx_json_array(json, "ops");

@@ -225,6 +225,10 @@ static void print_records(const gx_profile *profile, const gx_profile_pass *pass
         pass->mode == GX_MODE_GRAPH)
         fprintf(out, "  traced with one step a launch; timed with %lld steps a launch\n",
                 (long long)profile->timing.session.steps_per_launch);
+    if (pass->n_steps && pass->mode == GX_MODE_GRAPH &&
+        gx_plan_info_get(profile->timing.session.plan[GX_PROGRAM_TRAIN]).skip_if)
+        fprintf(out, "  updates in an IF node: a step that skips them has no records of "
+                     "them, and how many\n  there should be is not known\n");
     if (pass->n_steps && pass->stats.programmatic_edges > 0)
         fprintf(
             out,

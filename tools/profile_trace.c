@@ -50,13 +50,15 @@ static int64_t n_steps(const gx_profile_schedule *schedule)
     return schedule->active * schedule->repeat;
 }
 
-/* Launches or nodes of a step; < 0: not known. How often a library launches is known from
- * a capture alone, and eager launches were captured when they were timed: the plan is
- * the same. */
+/* Launches or nodes of a step; < 0: not known, as where an IF node skips some. How often
+ * a library launches is known from a capture alone, and eager launches were captured when
+ * they were timed: the plan is the same. */
 static int64_t a_step(const gx_profile *profile, const gx_exec_stats *stats, gx_mode mode)
 {
+    const gx_plan *const plan = profile->timing.session.plan[GX_PROGRAM_TRAIN];
+
     if (mode == GX_MODE_GRAPH)
-        return stats->graph_nodes;
+        return gx_plan_info_get(plan).skip_if ? -1 : stats->graph_nodes;
     return stats->launches_per_step >= 0 ? stats->launches_per_step
                                          : profile->timing.way[GX_WAY_EAGER].launches;
 }

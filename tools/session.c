@@ -351,6 +351,7 @@ gx_plan_options gx_session_plan_options(const gx_session *session)
     options.force = args->force;
     options.lanes = args->lanes > 0 ? (int)args->lanes : 0;
     options.programmatic = (gx_choice)args->programmatic;
+    options.skip_if = (gx_choice)args->skip;
     gx_launches_ask(session, &options);
     return options;
 }
@@ -372,6 +373,8 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
 
     if (program != GX_PROGRAM_TRAIN)
         options.steps_per_launch = 0;
+    if (program == GX_PROGRAM_EVAL || program == GX_PROGRAM_EVAL_SHORT)
+        options.skip_if = GX_AUTO; /* of updates, which they have none of */
     if (options.pin_file) {
         const size_t size = strlen(options.pin_file) + sizeof ".eval-short";
 

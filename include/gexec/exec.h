@@ -130,7 +130,14 @@ typedef struct gx_plan_options {
      * cache and written to a new plan file; gx_plan_info has it, for gx_exec_options. 0
      * or a number of the caller's: nothing is measured. Where the data stream it is 1. */
     int steps_per_launch;
-    gx_choice step_loop;    /* of them: a loop on the device, or unrolled; auto: either */
+    gx_choice step_loop; /* of them: a loop on the device, or unrolled; auto: either */
+    /* How a graph skips the updates of a step that overflowed, or that only adds to the
+     * gradients, where a model has a loss_scale. On: they are the body of an IF node;
+     * off: each kernel looks for itself, as in eager mode; auto: as measured, and off
+     * where the driver has no such nodes. The bits are the same. On is GX_ERR_ARGUMENT
+     * for a graph that skips nothing, GX_ERR_UNSUPPORTED for a driver older than
+     * CUDA 12.4. */
+    gx_choice skip_if;
     int64_t longest_launch; /* steps that a launch can have at most; 0: no limit */
 } gx_plan_options;
 
@@ -160,6 +167,8 @@ typedef struct gx_unit_info {
     size_t n_waits;
     bool programmatic; /* a kernel of ours may start it while the unit before it ends */
     bool full_edge;    /* could be programmatic too, but that was measured to cost more */
+    bool in_if; /* in a graph it stands in the body of an IF node, by itself or with
+                   units beside it */
 } gx_unit_info;
 typedef struct gx_rejected_info {
     const char *alternative;
@@ -191,6 +200,8 @@ typedef struct gx_plan_info {
     int steps_per_launch;         /* as measured; 0: not asked for */
     bool step_loop;
     gx_launch_trial launch_trial[GX_N_LAUNCH_TRIALS];
+    bool skip_if;           /* graphs have their updates in an IF node */
+    double skip_us[2];      /* step time without and with it; < 0: not tried */
     size_t n_forced;        /* units that took the forced alternative */
     const char *cache_note; /* why the cache was not read or written; NULL: it was */
 } gx_plan_info;
@@ -307,7 +318,8 @@ typedef struct gx_exec_stats {
     int64_t graph_launches, eager_steps, rebuilds, instantiations;
     int64_t launches_per_step; /* kernel, copy and fill launches of one eager step */
     /* Of the captured graph: all K steps; in a loop one step and the two nodes that
-     * repeat it; 0: not captured. */
+     * repeat it; with an IF node what is in it, itself and what decides it; 0: not
+     * captured. */
     int64_t graph_nodes;
     int64_t programmatic_edges;
     size_t device_bytes; /* arena, workspaces and the batches that stream */
@@ -322,7 +334,10 @@ GX_API gx_exec_stats gx_exec_stats_get(const gx_exec *exec);
 /* The captured cudaGraph_t, owned by the exec, to sit as a child graph in the caller's
  * own; captures first if need be. GX_ERR_STATE where data
  * stream: a launch needs its batch; and where steps are a loop, which CUDA allows in no
- * child graph. */
+ * child graph. Nor does it allow an IF node: where the plan has one, the steps are
+ * captured again without, and the exec's own launches have none from here on; the bits
+ * are the same.
+ */
 GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph,
                                     gx_error *err) GX_MUST_CHECK;
 

@@ -131,6 +131,14 @@ run 2 run "$digits" --eager --steps-per-launch 2
 err '--eager and --steps-per-launch exclude each other'
 run 2 compare "$digits" --step-loop on
 err '--step-loop on and one step a launch exclude each other'
+run 2 run "$digits" --eager --skip if
+err '--eager and --skip if exclude each other'
+run 2 run "$digits" --skip on
+err '--skip on: expected one of auto if predicate'
+run 2 check "$digits" --skip if
+err '--skip is no flag of this command'
+run 0 run "$digits" --device cpu --steps 1 --skip if
+err '--skip and --steps-per-launch change nothing on the CPU'
 for launch in 8 auto; do
     run 0 run "$digits" --device cpu --steps 1 --steps-per-launch $launch
     err '--steps-per-launch change nothing on the CPU'
