@@ -13,10 +13,14 @@
  * With GX_TEST_SHORT set, for tools that look at what kernels do: the launches with
  * programmatic edges alone, and no plan is measured.
  *
+ * One that is stopped (SIGTERM) says where it was.
+ *
  * Exits with 77 where the GPU part had no device, unless GX_REQUIRE_GPU is set. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support_case.h"
 #include "support_counts.h"
@@ -55,6 +59,25 @@ static void complain(const test_case *c, const char *where, const char *format, 
     vfprintf(stderr, format, args);
     va_end(args);
     fprintf(stderr, "\n");
+}
+
+/* --- where it is --- */
+
+static char place[256] = "the beginning\n";
+
+static void set_place(const test_case *c, const char *where)
+{
+    snprintf(place, sizeof place, "%s, %s\n", c->name, where);
+}
+
+static void tell_place(int signal)
+{
+    static const char text[] = "stopped in ";
+
+    (void)signal;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    (void)!write(STDERR_FILENO, place, strlen(place));
+    _exit(1);
 }
 
 /* --- comparing --- */
@@ -125,6 +148,7 @@ static void check_cpu(const test_case *c)
     double *numbers[TEST_MARKS];
     gx_error err = { 0 };
 
+    set_place(c, "cpu");
     if (test_case_alloc(c, numbers, &err) != GX_OK) {
         complain(c, "cpu", "%s", err.message);
         return;
@@ -196,10 +220,11 @@ static void check_options(const test_case *c, const gx_plan_options *options)
     char where[96];
     gx_error err = { 0 };
     test_program p;
-    const gx_status st = test_program_open(c, options, false, &p, &err);
 
     snprintf(where, sizeof where, "%s, lanes %d, programmatic %s", alternative,
              options->lanes, options->programmatic == GX_ON ? "on" : "off");
+    set_place(c, where);
+    const gx_status st = test_program_open(c, options, false, &p, &err);
     if (st != GX_OK) {
         complain(c, where, "%s", err.message);
         return;
@@ -332,6 +357,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "out of memory\n");
         return 1;
     }
+    signal(SIGTERM, tell_place);
     totals.is_short = test_is_short();
     totals.seed = test_seed();
     totals.turn = first >= 0 ? (totals.every - first) % totals.every

@@ -181,7 +181,11 @@ static int run(setting *s, const gx_alternative *alternative, const gx_group *gr
     /* The stream does not wait for fills and copies on the default one. */
     assert_int_equal(cudaDeviceSynchronize(), cudaSuccess);
     assert_ok(alternative->launch(group, &prepared, &s->ctx, &s->err), &s->err);
-    assert_int_equal(cudaStreamSynchronize(s->stream), cudaSuccess);
+    const cudaError_t fault = cudaStreamSynchronize(s->stream);
+
+    if (fault != cudaSuccess)
+        fail_msg("%s, candidate %d: %s", alternative->name, choice,
+                 cudaGetErrorString(fault));
     if (alternative->release != NULL)
         alternative->release(&prepared);
     return prepared.n_algos;

@@ -51,6 +51,11 @@ bool test_is_short(void)
     return getenv("GX_TEST_SHORT") != NULL;
 }
 
+bool test_has_conditions(void)
+{
+    return !test_is_short();
+}
+
 /* --- fresh random numbers --- */
 
 uint64_t test_seed(void)
