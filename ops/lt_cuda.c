@@ -129,6 +129,16 @@ static cublasLtMatrixLayout_t layout_of_c(const lt_state *state)
     return state->c != NULL ? state->c : state->d;
 }
 
+/* What every row is aligned to where rows are wider than what is used of them: kernels
+ * were chosen that took the rows of a wide operand for aligned as its first. */
+static uint32_t alignment_of(const void *data, int64_t columns, int64_t ld,
+                             gx_dtype dtype)
+{
+    const uintptr_t row = columns != ld ? (uintptr_t)ld * gx_dtype_bytes(dtype) : 0;
+
+    return gx_alignment_of((const void *)((uintptr_t)data | row), MAX_ALIGNMENT);
+}
+
 /* Split products keep their partial sums in f32 or do not split: a partial sum that is
  * rounded to 16 bits loses what cancels later. */
 static gx_status make_preference(lt_state *state, const gx_lt_product *product,
@@ -139,11 +149,16 @@ static gx_status make_preference(lt_state *state, const gx_lt_product *product,
     const uint64_t workspace = work < SMALL_PRODUCT ? SMALL_WORKSPACE : LARGE_WORKSPACE;
     const uint32_t reduction =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    const uint32_t align_a = gx_alignment_of(product->b, MAX_ALIGNMENT);
-    const uint32_t align_b = gx_alignment_of(product->a, MAX_ALIGNMENT);
-    const uint32_t align_d = gx_alignment_of(product->out, MAX_ALIGNMENT);
-    const uint32_t align_c =
-        product->c != NULL ? gx_alignment_of(product->c, MAX_ALIGNMENT) : align_d;
+    const gx_dtype dtype = product->dtype;
+    const int64_t n = product->n;
+    const int64_t columns_a = product->trans_a ? product->m : product->k;
+    const int64_t columns_b = product->trans_b ? product->k : n;
+    const uint32_t align_a = alignment_of(product->b, columns_b, product->ldb, dtype);
+    const uint32_t align_b = alignment_of(product->a, columns_a, product->lda, dtype);
+    const uint32_t align_d = alignment_of(product->out, n, product->ld_out, dtype);
+    const uint32_t align_c = product->c != NULL
+                                 ? alignment_of(product->c, n, product->ldc, dtype)
+                                 : align_d;
 
     GX_TRY(GX_CUBLAS(cublasLtMatmulPreferenceCreate(&state->preference), err));
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace, err);
