@@ -239,6 +239,14 @@ struct direct_no_tally {
     }
 };
 
+/* No operand is steady, as the compiler knows. */
+struct direct_never {
+    __device__ __forceinline__ constexpr operator bool() const
+    {
+        return false;
+    }
+};
+
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
  * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is
  * contiguous somewhere, and it or ld there is no multiple of 4. */
@@ -303,16 +311,18 @@ struct direct_tile {
         }
     }
 
-    /* Leaves the warps' sums in `sums`, [WK][BM][SUM_LD], for every thread of the block.
-     * Waits for the kernels before (gx_begin_kernel) on the way: with `b_is_steady` b is
-     * loaded ahead of that, which is right where none of them wrote it. What else the
-     * caller must load `meanwhile` loads while a and b are on their way. */
-    template <typename MEANWHILE, typename TALLY = direct_no_tally>
+    /* Adds up in `sum` the chunks that warp `warp` of those that share k takes. Waits for
+     * the kernels before (gx_begin_kernel) on the way: with `b_is_steady`, a bool or
+     * direct_never, b is loaded ahead of that, which is right where none of them wrote
+     * it. What else the caller must load `meanwhile` loads while a and b are on their
+     * way.
+     */
+    template <typename STEADY, typename MEANWHILE, typename TALLY>
     __device__ __forceinline__ void
-    run(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
-        bool b_is_steady, float *sums, MEANWHILE &&meanwhile, TALLY &&tally = TALLY())
+    add_up(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
+           int warp, STEADY b_is_steady, MEANWHILE &&meanwhile, TALLY &&tally)
     {
-        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 
         outer_a = row + ROWS * g;
         outer_b = column + COLUMNS * g;
@@ -332,6 +342,13 @@ struct direct_tile {
         }
         if (b_is_steady)
             load_b(pb);
+        /* Without that branch the assembler moves the wait ahead of the addresses: one
+         * that hangs on them, and that is never taken, holds it. */
+        if constexpr (std::is_same_v<STEADY, direct_never>) {
+            if (lines_a.at[lines_a.KEPT - 1] == nullptr &&
+                lines_b.at[lines_b.KEPT - 1] == nullptr)
+                __trap();
+        }
         gx_begin_kernel();
         load_a(pa);
         if (!b_is_steady)
@@ -351,6 +368,18 @@ struct direct_tile {
             load_a(pa);
             load_b(pb);
         }
+    }
+
+    /* The same by all warps of the block, whose sums are left in `sums`,
+     * [WK][BM][SUM_LD], for every thread of it. */
+    template <typename MEANWHILE, typename TALLY = direct_no_tally>
+    __device__ __forceinline__ void
+    run(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
+        bool b_is_steady, float *sums, MEANWHILE &&meanwhile, TALLY &&tally = TALLY())
+    {
+        const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+
+        add_up(pa, pb, row, column, warp, b_is_steady, meanwhile, tally);
 
         /* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread
          * holds, and its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1. */

@@ -1,51 +1,24 @@
 /* The gradients of a weight and of its bias in one kernel: a small product (direct.cuh),
  * and the sums along k of the operand that both of them add up. k is whole in a block, so
  * the blocks of the first tiles have all that they need. */
-#include "direct.cuh"
 #include "direct.h"
+#include "direct_sums.cuh"
 
 namespace
 {
 
-/* Sums along k, in f32 and always in one order: a thread its neighbours of each chunk,
- * the four threads of a line, the warps. OF_A: of the rows of a, else of the columns of
- * b. */
-template <typename T, typename TILE, bool OF_A> struct direct_sums {
-    static constexpr int EACH = OF_A ? TILE::ROWS : TILE::COLUMNS; /* lines of a thread */
-    static constexpr int LINES = OF_A ? TILE::BM : TILE::BN;
+/* The sums of a block: its warps share k, and `parts` are what they leave. */
+template <typename T, typename TILE, bool OF_A>
+struct direct_sums : direct_line_sums<T, TILE, OF_A> {
+    using base = direct_line_sums<T, TILE, OF_A>;
+    using base::EACH, base::LINES, base::sum, base::wanted;
     static constexpr int WARPS = TILE::THREADS / 32;
 
-    bool wanted; /* by this block */
     float (*parts)[LINES];
-    float sum[EACH];
 
     __device__ __forceinline__ direct_sums(bool is_wanted, float (*shared)[LINES])
-        : wanted(is_wanted), parts(shared)
+        : base(is_wanted), parts(shared)
     {
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            sum[i] = 0.0f;
-    }
-
-    /* The operands are zero past their ends. */
-    __device__ __forceinline__ void take(const TILE &tile)
-    {
-        if (!wanted)
-            return;
-#pragma unroll
-        for (int c = 0; c < TILE::TURN; c++) {
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                T k[4];
-
-                if constexpr (OF_A)
-                    memcpy(k, tile.a[c][i], sizeof k);
-                else
-                    memcpy(k, tile.b[c][i], sizeof k);
-                sum[i] += (gx_to_float(k[0]) + gx_to_float(k[1])) +
-                          (gx_to_float(k[2]) + gx_to_float(k[3]));
-            }
-        }
     }
 
     __device__ __forceinline__ void leave()
@@ -56,8 +29,7 @@ template <typename T, typename TILE, bool OF_A> struct direct_sums {
             return;
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
-            sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
+            base::fold(i);
             if (threadIdx.x % 4 == 0)
                 parts[warp][EACH * g + i] = sum[i];
         }

@@ -189,6 +189,9 @@ static const char *const forward_pattern[] = { "epilogue", NULL };
 static const char *const backward_pattern[] = { "epilogue.bwd", NULL };
 static const char *const split_pattern[] = { "epilogue.bwd", "epilogue.bwd", NULL };
 static const char *const weight_pattern[] = { "epilogue.bwd", "gemm", NULL };
+static const char *const pair_pattern[] = { "epilogue.bwd", "gemm", "gemm", NULL };
+static const char *const pair_back_pattern[] = { "epilogue.bwd", "gemm", "gemm",
+                                                 "epilogue.bwd", NULL };
 
 const gx_alternative gx_epilogue_alternatives[] = {
     {
@@ -244,6 +247,21 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .refuses = gx_gemm_direct_weight_refuses,
         .prepare = gx_gemm_direct_prepare,
         .launch = gx_gemm_direct_launch,
+    },
+    {
+        .name = "direct_pair",
+        .pattern = pair_pattern,
+        .refuses = gx_gemm_pair_refuses,
+        .prepare = gx_gemm_pair_prepare,
+        .launch = gx_gemm_pair_launch,
+    },
+    {
+        .name = "direct_pair",
+        .pattern = pair_back_pattern,
+        .elides = true,
+        .refuses = gx_gemm_pair_refuses,
+        .prepare = gx_gemm_pair_prepare,
+        .launch = gx_gemm_pair_launch,
     },
     { 0 },
 };

@@ -286,6 +286,8 @@ static const char *const third_pattern[] = { "gemm", "epilogue", "epilogue", NUL
 static const char *const backward_pattern[] = { "gemm", "epilogue.bwd", NULL };
 static const char *const split_pattern[] = { "gemm", "epilogue.bwd", "epilogue.bwd",
                                              NULL };
+static const char *const pair_pattern[] = { "gemm", "gemm", NULL };
+static const char *const pair_back_pattern[] = { "gemm", "gemm", "epilogue.bwd", NULL };
 
 const gx_alternative gx_gemm_alternatives[] = {
     {
@@ -394,6 +396,21 @@ const gx_alternative gx_gemm_alternatives[] = {
         .refuses = gx_gemm_direct_backward_refuses,
         .prepare = gx_gemm_direct_prepare,
         .launch = gx_gemm_direct_launch,
+    },
+    {
+        .name = "direct_pair",
+        .pattern = pair_pattern,
+        .refuses = gx_gemm_pair_refuses,
+        .prepare = gx_gemm_pair_prepare,
+        .launch = gx_gemm_pair_launch,
+    },
+    {
+        .name = "direct_pair",
+        .pattern = pair_back_pattern,
+        .elides = true,
+        .refuses = gx_gemm_pair_refuses,
+        .prepare = gx_gemm_pair_prepare,
+        .launch = gx_gemm_pair_launch,
     },
     { 0 },
 };

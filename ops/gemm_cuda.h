@@ -45,15 +45,21 @@ static inline bool gx_is_weight(const gx_group *group)
     return group->n_calls == 2 && gx_is_back(&group->call[0]);
 }
 
+/* `n` calls of a group from `first` on, as a group. */
+static inline gx_group gx_group_part(const gx_group *group, int first, int n)
+{
+    return (gx_group){
+        .n_calls = n,
+        .call = &group->call[first],
+        .elided = group->elided ? group->elided + first * GX_MAX_ARGS : NULL,
+        .steady = group->steady ? group->steady + first * GX_MAX_ARGS : NULL,
+    };
+}
+
 /* The product of such a group by itself. */
 static inline gx_group gx_weight_product(const gx_group *group)
 {
-    return (gx_group){
-        .n_calls = 1,
-        .call = &group->call[1],
-        .elided = group->elided ? group->elided + GX_MAX_ARGS : NULL,
-        .steady = group->steady ? group->steady + GX_MAX_ARGS : NULL,
-    };
+    return gx_group_part(group, 1, 1);
 }
 
 /* Its dy is the first operand of the product, whose weight is stored [out, in]. */
@@ -118,6 +124,16 @@ gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,
                                  gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepared,
                                 gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* --- gemm_pair_cuda.c --- */
+
+/* Both gradients of a layer: weight and data, with the bias's in front and the way back
+ * through the epilogue before the layer behind, where the group has those. */
+const char *gx_gemm_pair_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_pair_prepare(const gx_group *group, const gx_ctx *ctx,
+                               gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_pair_launch(const gx_group *group, const gx_prepared *prepared,
+                              gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 /* --- gemm_lt_cuda.c --- */
 

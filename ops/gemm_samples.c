@@ -213,6 +213,18 @@ const char *const gx_gemm_samples[] = {
                  ", n: 7, sum_batch: true, c: c, ld: {a: 6, b: 8, c: 8, out: 9}"),
     WIDE_TRAINED("[66, 44]", "[40, 30]", "[66, 24]", "[66, 24]", "[66, 24]", "24",
                  ", n: 24, ld: {a: 44, b: 30}, epilogue: {bias: s, act: relu}"),
+    /* No biases: the gradients of a layer stand alone, with an activation behind them and
+     * without. */
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[9, 6]", "normal")
+                  GX_SAMPLE_TENSOR("t", "[9, 4]", "normal"),
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("w1", "[6, 16]", "he_normal")
+                  GX_SAMPLE_TENSOR("w2", "[10, 16]", "he_normal")
+                      GX_SAMPLE_TENSOR("w3", "[10, 4]", "he_normal") GX_SAMPLE_OPS
+              "  - {op: gemm, name: fc1, a: x, b: w1, epilogue: {act: relu}, out: h1}\n"
+              "  - {op: gemm, name: fc2, a: h1, b: w2, trans_b: true, out: h2}\n"
+              "  - {op: gemm, name: fc3, a: h2, b: w3, out: y}\n"
+              "  - {op: mse, name: loss, x: y, target: t}\n"
+              "backward: loss\noptimizer: {" SGD "}\noutputs: [loss]\n"),
     /* The weight on the left, and used twice: its gradients are added. */
     GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[6, 9]", "normal")
                   GX_SAMPLE_TENSOR("t", "[6, 9]", "normal"),

@@ -68,7 +68,7 @@ static int check_model(test_device *s, const test_walk *walk)
     int ran = 0;
 
     for (int32_t k = 0; k < (int32_t)graph->n_nodes; k++) {
-        for (int32_t n = 1; n <= 3; n++) {
+        for (int32_t n = 1; n <= 4; n++) {
             if (!is_group(graph, k, n))
                 continue;
             gx_match_elided(graph, k, n, elided);
@@ -186,6 +186,139 @@ static void sums_beside_a_weight_are_kept_in_f32(void **state)
     }
 }
 
+/* --- both gradients of a layer --- */
+
+typedef struct pair_model {
+    int64_t rows, in, out;
+    bool turned, has_bias; /* turned: the weight is stored [out, in] */
+    const char *act;       /* of the layer before; NULL: there is none */
+} pair_model;
+
+static test_walk open_pair(const pair_model *m, const char *precision, uint64_t seed)
+{
+    const bool reads_pre = m->act && strcmp(m->act, "gelu_tanh") == 0;
+    char text[2000], back[200] = "";
+
+    if (m->act)
+        snprintf(
+            back, sizeof back,
+            "  - {op: epilogue.bwd, name: back, dy: dx, %s: kept, act: %s, dx: dh}\n",
+            reads_pre ? "pre" : "y", m->act);
+    snprintf(text, sizeof text,
+             "gexec: 1\nname: m\nprecision: $P\ninputs:\n"
+             "  x: {shape: [%lld, %lld], init: normal}\n"
+             "  kept: {shape: [%lld, %lld], init: normal}\n"
+             "  dz: {shape: [%lld, %lld], init: normal}\n"
+             "  w: {shape: [%lld, %lld], init: normal}\n"
+             "ops:\n%s  - {op: gemm, name: dw, a: %s, b: %s, trans_a: true}\n"
+             "  - {op: gemm, name: dx, a: dz, b: w%s}\n%soutputs: [dw, %s%s]\n",
+             (long long)m->rows, (long long)m->in, (long long)m->rows, (long long)m->in,
+             (long long)m->rows, (long long)m->out,
+             (long long)(m->turned ? m->out : m->in),
+             (long long)(m->turned ? m->in : m->out),
+             m->has_bias ? "  - {op: epilogue.bwd, name: sums, dy: dz, dbias: db}\n" : "",
+             m->turned ? "dz" : "x", m->turned ? "x" : "dz",
+             m->turned ? "" : ", trans_b: true", back, m->act ? "dh" : "dx",
+             m->has_bias ? ", db" : "");
+    return test_walk_parse(text, precision, GX_TRAIN, seed);
+}
+
+/* One row and none, tiles that are not full, a batch of several turns and the largest, k
+ * that is no multiple of 4, and odd sizes, which are refused. */
+static void both_gradients_of_a_layer_are_right(void **state)
+{
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
+    static const char *const acts[] = { "relu", "gelu_tanh", NULL };
+    static const int64_t fixed[][3] = {
+        { 0, 8, 16 },    { 1, 2, 2 },    { 7, 5, 3 },     { 32, 512, 512 },
+        { 64, 256, 10 }, { 257, 8, 8 },  { 256, 36, 94 }, { 33, 34, 66 },
+        { 16, 4, 4 },    { 64, 16, 40 }, { 65, 1000, 6 },
+    };
+    test_device *s = *state;
+    test_random random = test_random_start(s->seed);
+    int ran = 0, n_groups = 0;
+
+    for (size_t i = 0; i < 24 * (ARRAY_SIZE(fixed) + 10); i++) {
+        const bool is_fixed = i / 24 < ARRAY_SIZE(fixed);
+        const int64_t even = 1 + (int64_t)(i % 5 > 0); /* most have a kernel */
+        const int64_t *n = is_fixed ? fixed[i / 24] : NULL;
+        const pair_model m = {
+            .rows = n ? n[0] : test_random_int(&random, 1, 256),
+            .in = n ? n[1] : even * test_random_int(&random, 1, 150),
+            .out = n ? n[2] : even * test_random_int(&random, 1, 150),
+            .turned = i % 2,
+            .has_bias = i / 2 % 2,
+            .act = acts[i / 4 % 3],
+        };
+        const char *precision = precisions[test_random_int(&random, 0, 3)];
+        const int n_calls = 2 + m.has_bias + (m.act != NULL);
+        bool elided[TEST_CALLS * GX_MAX_ARGS];
+        test_walk walk = open_pair(&m, precision, s->seed + i);
+
+        test_walk_step(&walk);
+        gx_match_elided(walk.graph, 0, n_calls, elided);
+        const int of_group = test_nodes_check(s, &walk, 0, n_calls, 0, elided);
+
+        if (strcmp(precision, "f32") != 0 && m.rows > 0 && m.rows <= 256 &&
+            m.in % 2 == 0 && m.out % 2 == 0)
+            assert_true(of_group > 0);
+        else if (m.rows == 0 || m.rows > 256)
+            assert_int_equal(of_group, 0);
+        ran += of_group;
+        n_groups += of_group > 0;
+        test_walk_free(&walk);
+    }
+    print_message("%d groups, %d with their shapes\n", n_groups, ran);
+    assert_true(n_groups > 200 && ran > 500);
+}
+
+static const char deep[] =
+    "gexec: 1\nname: m\nprecision: tf32\ndims: {width: 128}\ninputs:\n"
+    "  x: {shape: [32, width], init: normal}\n  t: {shape: [32, 10], init: normal}\n"
+    "params:\n  w_last: {shape: [width, 10], init: torch_linear}\n"
+    "  b_last: {shape: [10], init: zeros}\nops:\n  - repeat:\n      name: layer\n"
+    "      count: 6\n      carry: {h: x}\n      params:\n"
+    "        w: {shape: [width, width], init: torch_linear}\n"
+    "        b: {shape: [width], init: zeros}\n      ops:\n"
+    "        - {op: gemm, name: fc, a: h, b: w, epilogue: {bias: b, act: gelu_tanh}, "
+    "out: h}\n"
+    "  - {op: gemm, name: last, a: h, b: w_last, epilogue: {bias: b_last}, out: y}\n"
+    "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\n"
+    "optimizer: {adamw: {lr: 1.0e-2}}\noutputs: [loss]\n";
+
+/* The same sums in the same order, in whatever order the blocks run, behind full edges
+ * and behind programmatic ones. */
+static void pairs_give_the_same_bits_again(void **state)
+{
+    static const struct {
+        gx_mode mode;
+        int lanes;
+        gx_choice programmatic;
+    } ways[] = { { GX_MODE_EAGER, 1, GX_OFF }, { GX_MODE_EAGER, 1, GX_OFF },
+                 { GX_MODE_GRAPH, 1, GX_OFF }, { GX_MODE_GRAPH, 1, GX_ON },
+                 { GX_MODE_GRAPH, 2, GX_ON },  { GX_MODE_GRAPH, 3, GX_ON } };
+    uint64_t bits[ARRAY_SIZE(ways)];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        const gpu_options options = { .lanes = ways[i].lanes,
+                                      .programmatic = ways[i].programmatic,
+                                      .force = "direct_pair",
+                                      .seed = 5 };
+        gpu_program p;
+        size_t n_pairs = 0;
+
+        gpu_open_text(&p, deep, &options);
+        for (size_t u = 0; u < p.plan->n_units; u++)
+            n_pairs += strcmp(p.plan->units[u].alternative->name, "direct_pair") == 0;
+        assert_int_equal(n_pairs, 6);
+        gpu_run(&p, ways[i].mode, 50);
+        bits[i] = gpu_bits(&p);
+        assert_true(bits[i] == bits[0]);
+        gpu_close(&p);
+    }
+}
+
 int main(void)
 {
     gpu_start();
@@ -196,6 +329,9 @@ int main(void)
                                         test_device_open, test_device_close),
         cmocka_unit_test_setup_teardown(sums_beside_a_weight_are_kept_in_f32,
                                         test_device_open, test_device_close),
+        cmocka_unit_test_setup_teardown(both_gradients_of_a_layer_are_right,
+                                        test_device_open, test_device_close),
+        cmocka_unit_test(pairs_give_the_same_bits_again),
     };
 
     return cmocka_run_group_tests_name("gpu_direct", tests, NULL, NULL);

@@ -21,7 +21,7 @@ typedef struct numerics_tensor {
     double rounding; /* relative, of what a sum is made from; 0: it is exact */
 } numerics_tensor;
 
-enum { NUMERICS_MAX = 10 };
+enum { NUMERICS_MAX = 12 };
 
 typedef struct numerics_model {
     const char *name; /* NULL ends the list */

@@ -80,6 +80,27 @@ static double fifteen(int64_t row, int64_t column)
         "  - {op: sum, name: loss, x: m, dtype: f32}\n"                                  \
         "backward: loss\noutputs: [w.grad, b.grad, c.grad]\n"
 
+/* The same as a backward pass has them: the gradients of a bias, a weight and the rows
+ * below, and what stands around those. */
+#define SMALL_LAYERS                                                                    \
+    HEAD "inputs:\n  dy: {shape: [192, 8]}\n  eye: {shape: [8, 8]}\n"                   \
+         "  ones: {shape: [192, 8], init: ones}\nops:\n"                                \
+         "  - {op: epilogue.bwd, name: bias, dy: dy, dbias: bias}\n"                    \
+         "  - {op: gemm, name: weight, a: ones, b: dy, trans_a: true}\n"                \
+         "  - {op: gemm, name: data, a: dy, b: eye, trans_b: true}\n"                   \
+         "  - {op: epilogue.bwd, name: dx, dy: data, y: ones, act: relu, dx: dx}\n"     \
+         "  - {op: epilogue.bwd, name: behind, dy: dx, dbias: behind}\n"                \
+         "  - {op: gemm, name: weight2, a: ones, b: dy, trans_a: true}\n"               \
+         "  - {op: gemm, name: data2, a: dy, b: eye, trans_b: true}\n"                  \
+         "  - {op: epilogue.bwd, name: dx2, dy: data2, y: ones, act: relu, dx: dx2}\n"  \
+         "  - {op: epilogue.bwd, name: bias3, dy: dy, dbias: bias3}\n"                  \
+         "  - {op: gemm, name: weight3, a: dy, b: ones, trans_a: true}\n"               \
+         "  - {op: gemm, name: dx3, a: dy, b: eye}\n"                                   \
+         "  - {op: epilogue.bwd, name: dx4, dy: dy, y: ones, act: relu, dx: dx4}\n"     \
+         "  - {op: epilogue.bwd, name: bias4, dy: dx4, dbias: bias4}\n"                 \
+         "outputs: [bias, weight, dx, behind, weight2, dx2, bias3, weight3, dx3, dx4, " \
+         "bias4]\n"
+
 static double one_and_small(int64_t row, int64_t column)
 {
     (void)column;
@@ -96,6 +117,12 @@ static double sum_of_few(int64_t row, int64_t column)
 {
     (void)row, (void)column;
     return 129;
+}
+
+static double sum_of_layer(int64_t row, int64_t column)
+{
+    (void)row, (void)column;
+    return 64.5;
 }
 
 static double identity(int64_t row, int64_t column)
@@ -329,6 +356,23 @@ const numerics_model numerics_models[] = {
         { "weight", 2, 8, 8, .value = sum_of_few },
         { "sum", 1, 8, 1, .value = sum_of_few },
         { "sum_to", 1, 8, 1, .value = sum_of_few },
+        { 0 } } },
+    { "small_layers",
+      SMALL_LAYERS,
+      NO_TF32,
+      { PRODUCTS, "direct_fused", "direct_pair", NULL },
+      SMALL(192),
+      { SMALL_SUM("bias", sum_of_layer, 192),
+        { "weight", 2, 8, 8, .value = sum_of_layer },
+        { "dx", 2, 192, 8, .value = one_and_small },
+        SMALL_SUM("behind", sum_of_layer, 192),
+        { "weight2", 2, 8, 8, .value = sum_of_layer },
+        { "dx2", 2, 192, 8, .value = one_and_small },
+        SMALL_SUM("bias3", sum_of_layer, 192),
+        { "weight3", 2, 8, 8, .value = sum_of_layer },
+        { "dx3", 2, 192, 8, .value = one_and_small },
+        { "dx4", 2, 192, 8, .value = one_and_small },
+        SMALL_SUM("bias4", sum_of_layer, 192),
         { 0 } } },
     { "small_gradients",
       SMALL_GRADIENTS,

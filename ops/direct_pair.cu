@@ -1,0 +1,223 @@
+/* Both gradients of a layer in one launch. They have the same dz and need nothing of each
+ * other, so the first blocks make the data gradient and what follows it, as direct.cu
+ * does, and the others the weight gradient and the sums that the bias wants.
+ *
+ * The k of a weight gradient is the batch, which is short: each warp makes a tile with
+ * all of it, and its sums go from registers to memory without a barrier. */
+#include "direct_pair.h"
+#include "direct_sums.cuh"
+#include "direct_tail.cuh"
+
+namespace
+{
+
+struct pair_grid {
+    unsigned data_blocks, data_columns, weight_columns; /* columns: of tiles */
+};
+
+/* --- the weight gradient --- */
+
+/* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread holds, and
+ * its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1: as many neighbours of
+ * a row as two threads have loaded. n is a multiple of what one has. */
+template <typename T, typename TILE>
+__device__ __forceinline__ void store_from_registers(const TILE &tile, T *out, int m,
+                                                     int n, int row, int column)
+{
+    constexpr int EACH = TILE::COLUMNS;
+    const int g = threadIdx.x % 32 / 4, c = column + 2 * EACH * (threadIdx.x % 4);
+    const bool is_wide = n % (2 * EACH) == 0;
+
+#pragma unroll
+    for (int i = 0; i < TILE::ROWS; i++) {
+        const int r = row + TILE::ROWS * g + i;
+        T *to = out + (int64_t)r * n + c;
+        float line[2][EACH];
+
+#pragma unroll
+        for (int y = 0; y < EACH; y++) {
+            line[0][y] = tile.sum[i / 2][y][i % 2 * 2];
+            line[1][y] = tile.sum[i / 2][y][i % 2 * 2 + 1];
+        }
+        if (r >= m || c >= n)
+            continue;
+        if (is_wide) {
+            float all[2 * EACH];
+
+            memcpy(all, line, sizeof all);
+            gx_store_vector<T, 2 * EACH>(to, all);
+        } else {
+            gx_store_vector<T, EACH>(to, line[0]);
+            if (c + EACH < n)
+                gx_store_vector<T, EACH>(to + EACH, line[1]);
+        }
+    }
+}
+
+template <typename T, typename TILE, bool OF_A>
+__device__ __forceinline__ void make_weight_tile(const gx_tile &g, int row, int column)
+{
+    using SUMS = direct_line_sums<T, TILE, OF_A>;
+    const int m = (int)g.m, n = (int)g.n;
+    SUMS tally(g.dbias != nullptr && (OF_A ? column : row) == 0);
+    TILE tile;
+
+    tile.add_up(
+        { static_cast<const T *>(g.a), g.lda, m, (int)g.k },
+        { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, 0,
+        direct_never(), [] {}, tally);
+    store_from_registers<T, TILE>(tile, static_cast<T *>(g.out), m, n, row, column);
+    if (!tally.wanted)
+        return;
+#pragma unroll
+    for (int i = 0; i < SUMS::EACH; i++) {
+        const int line =
+            (OF_A ? row : column) + SUMS::EACH * (int)(threadIdx.x % 32 / 4) + i;
+
+        tally.fold(i);
+        if (threadIdx.x % 4 == 0 && line < (OF_A ? m : n))
+            gx_store(static_cast<T *>(g.dbias) + line, tally.sum[i]);
+    }
+}
+
+/* --- the kernel --- */
+
+/* Blocks of 8 warps take no more registers than let two of them, or one and one of the
+ * next kernel, stand on a multiprocessor. */
+template <typename TILE> constexpr int PAIR_BLOCKS = TILE::THREADS <= 256 ? 2 : 1;
+
+template <typename T, typename DATA, typename WEIGHT, bool OF_A>
+__global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
+    direct_pair_kernel(const __grid_constant__ gx_tile data,
+                       const __grid_constant__ gx_tile weight, const pair_grid grid,
+                       const bool steady_w)
+{
+    extern __shared__ __align__(16) float sums[];
+
+    if (blockIdx.x < grid.data_blocks) {
+        const unsigned row = blockIdx.x / grid.data_columns;
+        const unsigned column = blockIdx.x - row * grid.data_columns;
+
+        /* Without an activation to go back through it is GX_ACT_NONE. */
+        make_tailed_tile<T, DATA>(data, GX_TAIL_BACKWARD, (int)row * DATA::BM,
+                                  (int)column * DATA::BN, steady_w, sums);
+    } else {
+        const unsigned at =
+            (blockIdx.x - grid.data_blocks) * (DATA::THREADS / 32) + threadIdx.x / 32;
+        const unsigned row = at / grid.weight_columns;
+        const unsigned column = at - row * grid.weight_columns;
+
+        /* The last block may have warps to spare. */
+        if ((int)row * WEIGHT::BM < (int)weight.m)
+            make_weight_tile<T, WEIGHT, OF_A>(weight, (int)row * WEIGHT::BM,
+                                              (int)column * WEIGHT::BN);
+    }
+}
+
+/* --- choosing the instantiation --- */
+
+template <typename T, bool B_TURNED, bool RAGGED, int MI, int NI, int WK, int WEIGHT_MI>
+const void *make_instance()
+{
+    using DATA = direct_tile<T, false, B_TURNED, RAGGED, MI, NI, WK>;
+    using WEIGHT = direct_tile<T, true, false, false, WEIGHT_MI, 2, 1>;
+
+    /* One column of a 16-bit type is less than a word. */
+    if constexpr ((NI == 1 && !B_TURNED && sizeof(T) < 4) || (RAGGED && WK != 8))
+        return nullptr;
+    else
+        return (const void *)direct_pair_kernel<T, DATA, WEIGHT, !B_TURNED>;
+}
+
+template <typename T, bool B_TURNED, bool RAGGED> const void *find_shape(int shape)
+{
+    switch (shape) {
+#define PAIR_CASE(i, mi, ni, wk, weight_mi) \
+    case i:                                 \
+        return make_instance<T, B_TURNED, RAGGED, mi, ni, wk, weight_mi>();
+        GX_PAIR_LIST(PAIR_CASE)
+#undef PAIR_CASE
+    default:
+        return nullptr;
+    }
+}
+
+template <typename T> const void *find_turned(const gx_pair *pair)
+{
+    const bool is_ragged = pair->data.k % 4 != 0;
+
+    if (pair->data.trans_b)
+        return is_ragged ? find_shape<T, true, true>(pair->shape)
+                         : find_shape<T, true, false>(pair->shape);
+    return is_ragged ? find_shape<T, false, true>(pair->shape)
+                     : find_shape<T, false, false>(pair->shape);
+}
+
+const void *find(const gx_pair *pair)
+{
+    return pair->data.math == GX_TILE_BF16  ? find_turned<__nv_bfloat16>(pair)
+           : pair->data.math == GX_TILE_F16 ? find_turned<__half>(pair)
+                                            : find_turned<float>(pair);
+}
+
+int64_t column_tiles(const gx_tile *tile, int columns)
+{
+    return gx_divide_up(tile->n, columns);
+}
+
+} // namespace
+
+extern "C" const gx_pair_shape *gx_pair_shape_at(int shape)
+{
+    static const gx_pair_shape shapes[] = {
+#define PAIR_SHAPE(i, mi, ni, wk, weight_mi) \
+    { 16 * mi, 8 * ni, 16 * weight_mi,       \
+      16,      wk,     direct_tile<float, false, false, false, mi, ni, wk>::SUM_BYTES },
+        GX_PAIR_LIST(PAIR_SHAPE)
+#undef PAIR_SHAPE
+    };
+
+    return &shapes[shape];
+}
+
+extern "C" bool gx_pair_has(const gx_pair *pair)
+{
+    return find(pair) != nullptr;
+}
+
+extern "C" int64_t gx_pair_data_blocks(const gx_pair *pair)
+{
+    const gx_pair_shape *shape = gx_pair_shape_at(pair->shape);
+
+    return gx_divide_up(pair->data.m, shape->rows) *
+           column_tiles(&pair->data, shape->columns);
+}
+
+extern "C" int64_t gx_pair_weight_blocks(const gx_pair *pair)
+{
+    const gx_pair_shape *shape = gx_pair_shape_at(pair->shape);
+
+    return gx_divide_up(gx_divide_up(pair->weight.m, shape->weight_rows) *
+                            column_tiles(&pair->weight, shape->weight_columns),
+                        shape->warps);
+}
+
+extern "C" gx_status gx_pair_load(const gx_pair *pair, gx_error *err)
+{
+    return gx_load_kernel(find(pair), gx_pair_shape_at(pair->shape)->shared_bytes,
+                          "direct_pair_kernel", err);
+}
+
+extern "C" gx_status gx_pair_launch(const gx_pair *pair, gx_ctx *ctx, gx_error *err)
+{
+    const gx_pair_shape *shape = gx_pair_shape_at(pair->shape);
+    pair_grid grid = { (unsigned)gx_pair_data_blocks(pair),
+                       (unsigned)column_tiles(&pair->data, shape->columns),
+                       (unsigned)column_tiles(&pair->weight, shape->weight_columns) };
+    bool steady_w = pair->steady_w;
+    void *args[] = { (void *)&pair->data, (void *)&pair->weight, &grid, &steady_w };
+    const unsigned blocks = grid.data_blocks + (unsigned)gx_pair_weight_blocks(pair);
+
+    return gx_launch(ctx, "direct_pair_kernel", find(pair), dim3(blocks),
+                     dim3((unsigned)(32 * shape->warps)), shape->shared_bytes, args, err);
+}
