@@ -135,6 +135,9 @@ static const char *refuses_sizes(const gx_tile *tile)
         return "of size zero";
     if (tile->m > INT_MAX || tile->n > INT_MAX || tile->k > INT_MAX)
         return "a size of 2^31 or more";
+    if (tile->lda != (tile->trans_a ? tile->m : tile->k) ||
+        tile->ldb != (tile->trans_b ? tile->k : tile->n))
+        return "rows are wider than what is used of them";
     return NULL;
 }
 
