@@ -187,6 +187,7 @@ static void made_up_groups_are_refused(void **state)
     /* A weight of [2^20, 2^10]: as many tiles as no small product has. */
     const int64_t in = 1 << 20, out = 1 << 10;
 
+    p.calls[0].arg[GX_EPILOGUE_BWD_DBIAS].dim[0] = out;
     p.calls[1].arg[GX_GEMM_A].dim[1] = in;
     p.calls[1].arg[GX_GEMM_B].dim[1] = out;
     memcpy(p.calls[1].arg[GX_GEMM_OUT].dim, (int64_t[]){ in, out }, 2 * sizeof in);
