@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "pass_path.h"
 
 static bool is_elided(const gx_unit *unit, int32_t node, int arg)
 {
@@ -100,35 +101,15 @@ static gx_status find_views(gx_plan *plan, bool reuse, gx_error *err)
 
 typedef struct lanes {
     const gx_plan *plan;
-    bool *on_path; /* by value: forward or backward goes on from it */
-    int8_t *lane;  /* by value: of the unit that wrote it; -1: not written yet */
+    int8_t *lane; /* by value: of the unit that wrote it; -1: not written yet */
     /* of the unit at hand */
-    bool writes_on_path, writes_lasting;
+    bool writes_lasting;
     int n_gradients, n_elsewhere;
 } lanes;
 
 static bool is_lasting(const gx_value *value)
 {
     return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE;
-}
-
-static void see_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
-{
-    lanes *l = user;
-
-    (void)unit;
-    (void)reads;
-    l->writes_on_path |= writes && l->on_path[value];
-}
-
-static void extend_path(void *user, int32_t unit, int32_t value, bool reads, bool writes)
-{
-    lanes *l = user;
-
-    (void)unit;
-    (void)writes;
-    if (reads)
-        l->on_path[value] = true;
 }
 
 static void see_lasting(void *user, int32_t unit, int32_t value, bool reads, bool writes)
@@ -162,16 +143,6 @@ static void note_writer(void *user, int32_t unit, int32_t value, bool reads, boo
         l->lane[value] = (int8_t)l->plan->units[unit].lane;
 }
 
-/* A unit that only adds up, as where a weight is used twice. */
-static bool is_sum(const gx_plan *plan, const gx_unit *unit)
-{
-    for (int32_t i = 0; i < unit->n_nodes; i++) {
-        if (!plan->graph->nodes[unit->first_node + i].op->sum)
-            return false;
-    }
-    return true;
-}
-
 /* An optimizer unit follows the weight gradients when all that it reads comes from there.
  * With a third lane what it updates is updated there, and what needs nothing of this step
  * is made there: a rate must not stand behind the backward pass, nor the first update
@@ -187,27 +158,20 @@ static int optimizer_lane(gx_plan *plan, lanes *l, int32_t unit, int most)
     return l->n_gradients > 0 && l->n_elsewhere == 0;
 }
 
-/* A backward unit goes to lane 1 when the backward pass does not go on from it: weight
- * gradients, and sums of such. */
-static int assign_lanes(gx_plan *plan, lanes *l, int most)
+/* A backward unit goes to lane 1 when the backward pass does not go on from it. */
+static int assign_lanes(gx_plan *plan, lanes *l, const gx_pass_path *path, int most)
 {
     int n_lanes = 1;
 
-    for (int32_t u = (int32_t)plan->n_units - 1; u >= 0; u--) {
-        gx_unit *unit = &plan->units[u];
-
-        l->writes_on_path = false;
-        gx_layout_accesses(plan, u, see_path, l);
-        unit->lane =
-            unit->phase == GX_PHASE_BACKWARD && !l->writes_on_path && !unit->is_view;
-        if (unit->phase <= GX_PHASE_BACKWARD && !(unit->lane == 1 && is_sum(plan, unit)))
-            gx_layout_accesses(plan, u, extend_path, l);
-    }
     for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
         gx_unit *unit = &plan->units[u];
 
         if (unit->phase == GX_PHASE_OPTIMIZER && !unit->is_view)
             unit->lane = optimizer_lane(plan, l, u, most);
+        else
+            unit->lane =
+                !unit->is_view &&
+                gx_pass_path_is_beside(path, plan->home, unit->first_node, unit->n_nodes);
         gx_layout_accesses(plan, u, note_writer, l);
         if (unit->lane >= n_lanes)
             n_lanes = unit->lane + 1;
@@ -219,24 +183,24 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
 {
     const size_t n = plan->graph->n_values + 1;
     lanes l = { .plan = plan };
-    gx_status st = GX_OK;
+    gx_pass_path path;
 
     for (size_t u = 0; u < plan->n_units; u++)
         plan->units[u].lane = 0;
     plan->n_lanes = 1;
     if (n_lanes == 1)
         return GX_OK;
-    l.on_path = calloc(n, sizeof *l.on_path);
+    GX_TRY(gx_pass_path_find(plan->graph, plan->home, &path, err));
     l.lane = malloc(n * sizeof *l.lane);
-    if (!l.on_path || !l.lane) {
-        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
-    } else {
+    if (l.lane) {
         memset(l.lane, -1, n * sizeof *l.lane);
-        plan->n_lanes = assign_lanes(plan, &l, n_lanes);
+        plan->n_lanes = assign_lanes(plan, &l, &path, n_lanes);
     }
+    const bool found = l.lane != NULL;
+
     free(l.lane);
-    free(l.on_path);
-    return st;
+    gx_pass_path_free(&path);
+    return found ? GX_OK : GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
 }
 
 /* --- waits --- */

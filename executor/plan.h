@@ -86,10 +86,11 @@ void gx_match_elided(const gx_graph *graph, int32_t first, int32_t n, bool *elid
 
 /* Views, lanes, waits, lifetimes and offsets for the units that stand in the plan. A view
  * of a temporary, or of an input, lies in its memory; without reuse all are copies.
- * Weight gradients and what follows from them alone go to lane 1 when n_lanes is 2; when
- * it is 3 the updates go to lane 2. Two values share memory only when every reader of the
- * first is ordered before the writer of the second, across lanes too. element_bytes 0:
- * the types' own sizes; 8: the CPU. */
+ * What the backward pass does not go on from, weight gradients and the value of the loss,
+ * goes to lane 1 when n_lanes is 2, and so does what follows from that alone; when it is
+ * 3 the updates go to lane 2. Two values share memory only when every reader of the first
+ * is ordered before the writer of the second, across lanes too. element_bytes 0: the
+ * types' own sizes; 8: the CPU. */
 gx_status gx_layout(gx_plan *plan, int n_lanes, bool reuse, size_t element_bytes,
                     gx_error *err) GX_MUST_CHECK;
 

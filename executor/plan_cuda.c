@@ -131,6 +131,7 @@ static gx_status select_cuda(gx_planning *p, gx_error *err)
         .alternative_at = gx_alternative_at,
         .unfused = p->options->unfused,
         .measure = !p->options->no_measure,
+        .beside = p->options->lanes != 1,
         .force = p->options->force,
         .cache = p->cache,
         .examine = examine,

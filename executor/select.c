@@ -6,7 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pass_path.h"
+
 enum { NONE = -1 };
+
+/* What a microsecond off the path counts for, where a second lane may take it: it runs
+ * beside the passes, but shares the card with them, and its lane has to end too. */
+static const double BESIDE_WEIGHT = 0.5;
 
 /* One way to go on from a node: site and length. */
 typedef struct edge {
@@ -34,6 +40,7 @@ typedef struct search {
     size_t n_edges, edge_capacity;
     int32_t *edges_from; /* by node */
     cost *costs;         /* by node */
+    gx_pass_path path;
 } search;
 
 static gx_status out_of_memory(gx_error *err)
@@ -280,6 +287,13 @@ static bool is_better(const cost *a, const cost *b)
     return a->us < b->us;
 }
 
+static double weight_of(const search *f, int32_t first, int32_t n)
+{
+    return f->s->beside && gx_pass_path_is_beside(&f->path, NULL, first, n)
+               ? BESIDE_WEIGHT
+               : 1.0;
+}
+
 static void find_costs(search *f)
 {
     const int32_t n_nodes = (int32_t)f->s->graph->n_nodes;
@@ -291,13 +305,14 @@ static void find_costs(search *f)
         for (int32_t e = f->edges_from[i]; e != NONE; e = f->edges[e].next) {
             const gx_site *site = &f->sites[f->edges[e].site];
             const cost *rest = &f->costs[i + f->edges[e].n];
+            const double weight = weight_of(f, i, f->edges[e].n);
 
             for (size_t k = 0; rest->edge != NONE && k < site->n_candidates; k++) {
                 const gx_candidate *candidate = &site->candidates[k];
                 const bool forced = is_forced(f->s, candidate->alternative);
                 const cost way = {
                     .n_forced = rest->n_forced + (forced ? f->edges[e].n : 0),
-                    .us = rest->us + (candidate->us > 0 ? candidate->us : 0),
+                    .us = rest->us + weight * (candidate->us > 0 ? candidate->us : 0),
                     .edge = e,
                     .candidate = (int32_t)k,
                 };
@@ -485,6 +500,7 @@ static gx_status run_search(search *f, gx_error *err)
     f->costs = malloc(n * sizeof *f->costs);
     if (!f->edges_from || !f->costs)
         return out_of_memory(err);
+    GX_TRY(gx_pass_path_find(f->s->graph, NULL, &f->path, err));
     GX_TRY(find_edges(f, err));
     for (size_t i = 0; i < f->n_sites; i++)
         GX_TRY(gx_select_examine(f->s, &f->sites[i], err));
@@ -497,6 +513,7 @@ gx_status gx_select(const gx_selector *selector, gx_plan *plan, gx_error *err)
     search f = { .s = selector, .plan = plan };
     const gx_status st = run_search(&f, err);
 
+    gx_pass_path_free(&f.path);
     free(f.costs);
     free(f.edges_from);
     free(f.edges);

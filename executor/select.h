@@ -41,6 +41,7 @@ struct gx_selector {
     gx_ctx ctx; /* for `refuses` */
     bool unfused;
     bool measure;
+    bool beside; /* what is off the path may run on a lane of its own */
     const char *force;
     struct gx_cache *cache; /* NULL: none */
     gx_examine_fn *examine;

@@ -326,6 +326,22 @@ static void name_gradients(gx_builder *builder)
                   "backward: no trained parameter leads to \"%s\"", graph->backward);
 }
 
+/* Where the loss is the last of the forward ops no op of the passes reads its value: only
+ * the log does. It then stands behind its derivative, the order's item `behind`, and
+ * counts as backward, so that the pass need not wait for it. */
+static void put_behind(gx_builder *builder, int32_t loss, size_t behind)
+{
+    gx_graph *graph = builder->graph;
+    const int32_t maker = graph->values[loss].producer;
+
+    if (maker < 0 || !graph->nodes[maker].op->loss || behind == 0 ||
+        behind >= builder->n_order || builder->order[behind - 1] != maker)
+        return;
+    builder->order[behind - 1] = builder->order[behind];
+    builder->order[behind] = maker;
+    graph->nodes[maker].phase = GX_PHASE_BACKWARD;
+}
+
 int32_t gx_find_loss(gx_builder *builder)
 {
     const gx_graph *graph = builder->graph;
@@ -386,9 +402,12 @@ void gx_derive_backward(gx_builder *builder, int32_t loss)
         return;
 
     const size_t before = gx_diagnostics_count(builder->list);
+    const size_t n_forward = builder->n_order;
 
     builder->phase = GX_PHASE_BACKWARD;
     walk(builder);
     if (gx_diagnostics_count(builder->list) == before)
         name_gradients(builder);
+    if (gx_diagnostics_count(builder->list) == before)
+        put_behind(builder, loss, n_forward);
 }

@@ -152,8 +152,9 @@ __device__ __forceinline__ int lanes_of_row(int rows)
     return lanes;
 }
 
-/* One row by `lanes` lanes: returns its loss, and leaves its derivative in x, and in dx
- * unless that is NULL. Without columns (n 0) the lanes only take part in the shuffles. */
+/* One row by `lanes` lanes: returns its loss, if wanted, and leaves its derivative in x,
+ * and in dx unless that is NULL. Without columns (n 0) the lanes only take part in the
+ * shuffles. */
 template <typename T>
 __device__ __forceinline__ float softmax_row(const gx_head &g, float *x, T *dx, int n,
                                              int lanes, int label, float divisor)
@@ -200,10 +201,11 @@ __device__ __forceinline__ float softmax_row(const gx_head &g, float *x, T *dx, 
         if (dx != nullptr)
             gx_store(dx + c, d);
     }
+
+    if (is_ignored || g.loss == nullptr)
+        return 0.0f;
     const float log_total = own == 1.0f ? log1pf(others) : logf(total);
 
-    if (is_ignored)
-        return 0.0f;
     if (g.smoothing == 0.0f)
         return log_total - (at_label - most);
     return log_total - (1.0f - g.smoothing) * (at_label - most) -
@@ -233,6 +235,8 @@ __device__ __forceinline__ void softmax_tile(const gx_head &g, float *tile, int 
     const float loss = softmax_row<T>(g, tile + r * ld, dx, r < left ? columns : 0, lanes,
                                       label, (float)divisor);
 
+    if (g.loss == nullptr && g.dbias == nullptr)
+        return;
     if (r < left && threadIdx.x % lanes == 0)
         row_loss[r] = loss;
     __syncthreads();

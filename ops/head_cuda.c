@@ -23,33 +23,31 @@ enum {
 /* --- the calls of a group --- */
 
 typedef struct head_calls {
-    const gx_call *gemm, *epilogue, *loss, *bwd, *sums; /* NULL: not there */
+    const gx_call *gemm, *epilogue, *loss, *sums; /* NULL: not there */
+    const gx_call *bwd;
 } head_calls;
-
-static bool is_op(const gx_call *call, const char *name)
-{
-    return strcmp(gx_op_name(call->op), name) == 0;
-}
 
 static head_calls find_calls(const gx_group *group)
 {
-    const gx_call *at = group->call, *end = group->call + group->n_calls;
-    head_calls calls = { NULL, NULL, NULL, NULL, NULL };
+    head_calls calls = { NULL };
 
-    if (is_op(at, "gemm"))
-        calls.gemm = at++;
-    if (calls.gemm && is_op(at, "epilogue"))
-        calls.epilogue = at++;
-    calls.loss = at++;
-    calls.bwd = at++;
-    if (at < end)
-        calls.sums = at;
+    for (int32_t i = 0; i < group->n_calls; i++) {
+        const gx_call *call = &group->call[i];
+        const char *name = gx_op_name(call->op);
+        const gx_call **place = strcmp(name, "gemm") == 0           ? &calls.gemm
+                                : strcmp(name, "epilogue") == 0     ? &calls.epilogue
+                                : strcmp(name, "epilogue.bwd") == 0 ? &calls.sums
+                                : strstr(name, ".bwd")              ? &calls.bwd
+                                                                    : &calls.loss;
+
+        *place = call;
+    }
     return calls;
 }
 
 static bool is_softmax(const head_calls *calls)
 {
-    return is_op(calls->loss, "softmax_cross_entropy");
+    return strcmp(gx_op_name(calls->bwd->op), "softmax_cross_entropy.bwd") == 0;
 }
 
 /* An output's address, or NULL where it is absent or need not be written. */
@@ -85,11 +83,11 @@ static const char *refuses_bias(const gx_group *group, const head_calls *calls)
     const gx_call *gemm = calls->gemm, *epilogue = calls->epilogue;
 
     if (!epilogue)
-        return gx_feeds(gemm, GX_GEMM_OUT, calls->loss, GX_SCE_LOGITS)
+        return gx_feeds(gemm, GX_GEMM_OUT, calls->bwd, GX_SCE_BWD_LOGITS)
                    ? NULL
                    : "the loss is not of the product";
     if (!gx_feeds(gemm, GX_GEMM_OUT, epilogue, GX_EPILOGUE_X) ||
-        !gx_feeds(epilogue, GX_EPILOGUE_OUT, calls->loss, GX_SCE_LOGITS))
+        !gx_feeds(epilogue, GX_EPILOGUE_OUT, calls->bwd, GX_SCE_BWD_LOGITS))
         return "the loss is not of the product and its bias";
     if (wanted(group, gemm, GX_GEMM_OUT))
         return "the product itself is read elsewhere";
@@ -156,32 +154,31 @@ static void add_product(gx_head *head, const gx_group *group, const head_calls *
         head->source = GX_HEAD_TENSOR;
 }
 
-static void add_softmax(gx_head *head, const gx_call *loss)
+static void add_softmax(gx_head *head, const gx_call *bwd)
 {
-    const bool is_mean = loss->attr[GX_SCE_REDUCTION].i == GX_REDUCTION_MEAN;
+    const bool is_mean = bwd->attr[GX_SCE_REDUCTION].i == GX_REDUCTION_MEAN;
 
     head->is_softmax = true;
-    head->labels = loss->arg[GX_SCE_LABELS].data;
-    head->ignores = loss->attr[GX_SCE_IGNORE_INDEX].present;
-    head->ignored = (int32_t)loss->attr[GX_SCE_IGNORE_INDEX].i;
+    head->labels = bwd->arg[GX_SCE_BWD_LABELS].data;
+    head->ignores = bwd->attr[GX_SCE_IGNORE_INDEX].present;
+    head->ignored = (int32_t)bwd->attr[GX_SCE_IGNORE_INDEX].i;
     head->counts = head->ignores && is_mean;
-    head->smoothing = (float)loss->attr[GX_SCE_LABEL_SMOOTHING].r;
+    head->smoothing = (float)bwd->attr[GX_SCE_LABEL_SMOOTHING].r;
     head->divisor = is_mean ? head->rows : 1;
 }
 
-static void add_points(gx_head *head, const gx_call *loss)
+static void add_points(gx_head *head, const gx_call *bwd)
 {
-    const bool is_mean = loss->attr[GX_MSE_REDUCTION].i == GX_REDUCTION_MEAN;
+    const bool is_mean = bwd->attr[GX_MSE_REDUCTION].i == GX_REDUCTION_MEAN;
 
-    head->kind = gx_pointwise_kind_of(loss);
-    head->target = loss->arg[GX_MSE_TARGET].data;
-    head->target_dtype = loss->arg[GX_MSE_TARGET].dtype;
+    head->kind = gx_pointwise_kind_of(bwd);
+    head->target = bwd->arg[GX_MSE_BWD_TARGET].data;
+    head->target_dtype = bwd->arg[GX_MSE_BWD_TARGET].dtype;
     head->divisor = is_mean ? head->rows * head->columns : 1;
 }
 
 /* The losses have their operands at the same numbers. */
-_Static_assert((int)GX_SCE_LOGITS == (int)GX_MSE_X &&
-                   (int)GX_SCE_LABELS == (int)GX_MSE_TARGET &&
+_Static_assert((int)GX_SCE_BWD_LOGITS == (int)GX_MSE_BWD_X &&
                    (int)GX_SCE_OUT == (int)GX_MSE_OUT &&
                    (int)GX_SCE_BWD_DLOGITS == (int)GX_MSE_BWD_DX &&
                    (int)GX_SCE_BWD_DY == (int)GX_MSE_BWD_DY,
@@ -191,14 +188,14 @@ _Static_assert((int)GX_SCE_LOGITS == (int)GX_MSE_X &&
 static gx_head describe(const gx_group *group)
 {
     const head_calls calls = find_calls(group);
-    const gx_tensor *x = &calls.loss->arg[GX_SCE_LOGITS];
+    const gx_tensor *x = &calls.bwd->arg[GX_SCE_BWD_LOGITS];
     gx_head head = {
         .source = GX_HEAD_MEMORY,
         .rows = gx_rows(x),
         .columns = gx_columns(x),
         .dtype = x->dtype,
         .x = x->data,
-        .loss = wanted(group, calls.loss, GX_SCE_OUT),
+        .loss = calls.loss ? wanted(group, calls.loss, GX_SCE_OUT) : NULL,
         .dy = gx_data(calls.bwd, GX_SCE_BWD_DY),
         .dx = wanted(group, calls.bwd, GX_SCE_BWD_DLOGITS),
         .dbias = calls.sums ? wanted(group, calls.sums, GX_EPILOGUE_BWD_DBIAS) : NULL,
@@ -207,9 +204,9 @@ static gx_head describe(const gx_group *group)
     if (calls.gemm)
         add_product(&head, group, &calls);
     if (is_softmax(&calls))
-        add_softmax(&head, calls.loss);
+        add_softmax(&head, calls.bwd);
     else
-        add_points(&head, calls.loss);
+        add_points(&head, calls.bwd);
     return head;
 }
 

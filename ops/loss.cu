@@ -57,6 +57,19 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
         *counted = total;
 }
 
+/* From a row's sums: of exp below its largest logit, but the label's own, and of what all
+ * its logits are below it. */
+__device__ __forceinline__ float loss_of_row(const gx_sce &g, float label_below,
+                                             float own, float others, float all)
+{
+    const float log_total = own == 1.0f ? log1pf(others) : logf(own + others);
+
+    if (g.smoothing == 0.0f)
+        return log_total - label_below;
+    return log_total - (1.0f - g.smoothing) * label_below -
+           g.smoothing * (all / (float)g.classes);
+}
+
 /* One row: returns its loss, and writes its part of dlogits where that is wanted. The
  * label's term is kept apart from the others': 1 - p would cancel where the label is
  * nearly sure. */
@@ -104,12 +117,7 @@ __device__ __forceinline__ float sce_row(const gx_sce &g, float divisor, int64_t
             gx_store(dx + c, c == label ? back - others * scale
                                         : expf(gx_to_float(x[c]) - most) * scale - share);
     }
-    const float log_total = own == 1.0f ? log1pf(others) : logf(total);
-
-    if (g.smoothing == 0.0f)
-        return log_total - (at_label - most);
-    return log_total - (1.0f - g.smoothing) * (at_label - most) -
-           g.smoothing * (all / (float)g.classes);
+    return loss_of_row(g, at_label - most, own, others, all);
 }
 
 template <typename T, bool WIDE>
@@ -131,6 +139,63 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
         gx_leave_mean(leads ? total : 0.0, g.divisor, g.partial, g.out, g.counted);
 }
 
+/* Of `lanes` neighbours every one gets the same result. */
+template <typename F>
+__device__ __forceinline__ float reduce_lanes(float x, F both, int lanes)
+{
+    for (int step = lanes / 2; step > 0; step /= 2)
+        x = both(x, __shfl_xor_sync(0xffffffffu, x, step));
+    return x;
+}
+
+/* The loss alone, by one block: `lanes` threads a row, so few that the block has all rows
+ * at once where it can. A group without a row only takes part in the shuffles. */
+template <typename T>
+__global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
+    sce_value_kernel(const __grid_constant__ gx_sce g, const int lanes)
+{
+    gx_begin_kernel();
+    __shared__ double shared[32];
+    const int first = threadIdx.x % lanes, n_groups = ONE_BLOCK_THREADS / lanes;
+    double total = 0.0;
+    int counted = 0;
+
+    for (int64_t start = 0; start < g.rows; start += n_groups) {
+        const int64_t row = start + threadIdx.x / lanes;
+        const int classes = row < g.rows ? (int)g.classes : 0;
+        const T *x = static_cast<const T *>(g.logits) + row * g.classes;
+        const int label = row < g.rows ? g.labels[row] : 0;
+        float most = -INFINITY, others = 0.0f, all = 0.0f;
+
+#pragma unroll 4
+        for (int c = first; c < classes; c += lanes)
+            most = fmaxf(most, gx_to_float(x[c]));
+        most = reduce_lanes(most, larger{}, lanes);
+        for (int c = first; c < classes; c += lanes) {
+            const float below = gx_to_float(x[c]) - most;
+
+            all += below;
+            others += c == label ? 0.0f : expf(below);
+        }
+        others = reduce_lanes(others, sum{}, lanes);
+        all = reduce_lanes(all, sum{}, lanes);
+        if (first != 0 || row >= g.rows || (g.ignores && label == g.ignored))
+            continue;
+        /* A label that is not a class gives NaN, as in sce_row. */
+        const float below =
+            label >= 0 && label < classes ? gx_to_float(x[label]) - most : NAN;
+
+        total += loss_of_row(g, below, expf(below), others, all);
+        counted++;
+    }
+    const double divisor =
+        g.counts ? gx_block_sum((double)counted, shared) : (double)g.divisor;
+
+    total = gx_block_sum(total, shared);
+    if (threadIdx.x == 0)
+        *g.out = (float)(total / divisor);
+}
+
 static const void *sce_instance(const gx_sce *g)
 {
     const bool wide = g->classes > GX_SCE_WARP_CLASSES;
@@ -138,9 +203,26 @@ static const void *sce_instance(const gx_sce *g)
     return gx_with_type(g->dtype, [&](auto of) {
         using T = typename decltype(of)::type;
 
+        if (gx_sce_is_one_pass(g))
+            return (const void *)sce_value_kernel<T>;
         return wide ? (const void *)sce_kernel<T, true>
                     : (const void *)sce_kernel<T, false>;
     });
+}
+
+static const char *sce_name(const gx_sce *g)
+{
+    return gx_sce_is_one_pass(g) ? "sce_value_kernel" : "sce_kernel";
+}
+
+/* Not more than there are classes, nor than leave a block all rows. */
+static int lanes_for(const gx_sce *g)
+{
+    int lanes = 32;
+
+    while (lanes > 1 && (lanes / 2 >= g->classes || g->rows * lanes > ONE_BLOCK_THREADS))
+        lanes /= 2;
+    return lanes;
 }
 
 static unsigned threads_for(int32_t blocks)
@@ -155,7 +237,7 @@ extern "C" gx_status gx_sce_load(const gx_sce *sce, gx_error *err)
     if (sce->counted != NULL)
         GX_TRY(gx_load_kernel((const void *)count_kernel, 0, "count_kernel", err));
     GX_TRY(gx_mean_load(sce->out != NULL ? sce->blocks : 1, err));
-    return gx_load_kernel(sce_instance(sce), 0, "sce_kernel", err);
+    return gx_load_kernel(sce_instance(sce), 0, sce_name(sce), err);
 }
 
 static gx_status launch_count(const gx_sce *sce, gx_ctx *ctx, gx_error *err)
@@ -169,11 +251,12 @@ static gx_status launch_count(const gx_sce *sce, gx_ctx *ctx, gx_error *err)
 
 extern "C" gx_status gx_sce_launch(const gx_sce *sce, gx_ctx *ctx, gx_error *err)
 {
-    void *args[] = { (void *)sce };
+    int lanes = lanes_for(sce);
+    void *args[] = { (void *)sce, &lanes }; /* sce_kernel takes the first */
 
     if (sce->counted != NULL)
         GX_TRY(launch_count(sce, ctx, err));
-    GX_TRY(gx_launch(ctx, "sce_kernel", sce_instance(sce), dim3((unsigned)sce->blocks),
+    GX_TRY(gx_launch(ctx, sce_name(sce), sce_instance(sce), dim3((unsigned)sce->blocks),
                      dim3(threads_for(sce->blocks)), 0, args, err));
     return gx_mean_launch(sce->partial, sce->out != NULL ? sce->blocks : 1, sce->divisor,
                           sce->out, ctx, err, sce->counted);

@@ -1,18 +1,13 @@
 /* The CUDA alternatives of softmax_cross_entropy: alone, with its derivative, and with
  * what stands before and behind them. */
-#include <string.h>
-
 #include "head.h"
 #include "loss_kernels.h"
 #include "mean.h"
 
-/* Blocks per multiprocessor of a kernel that strides over its work. */
-enum { BLOCKS_PER_SM = 8 };
-
-static bool is_bwd(const gx_call *call)
-{
-    return strstr(gx_op_name(call->op), ".bwd") != NULL;
-}
+enum {
+    BLOCKS_PER_SM = 8, /* of a kernel that strides over its work */
+    SMALL = 16384
+};
 
 static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 {
@@ -35,46 +30,57 @@ static bool same_attributes(const gx_call *loss, const gx_call *bwd)
 
 const char *gx_sce_refuses_pair(const gx_call *loss, const gx_call *bwd)
 {
-    if (!gx_feeds(loss, GX_SCE_LOGITS, bwd, GX_SCE_BWD_LOGITS) ||
-        !gx_feeds(loss, GX_SCE_LABELS, bwd, GX_SCE_BWD_LABELS) ||
-        !same_attributes(loss, bwd))
+    if (loss && (!gx_feeds(loss, GX_SCE_LOGITS, bwd, GX_SCE_BWD_LOGITS) ||
+                 !gx_feeds(loss, GX_SCE_LABELS, bwd, GX_SCE_BWD_LABELS) ||
+                 !same_attributes(loss, bwd)))
         return "the derivative is that of another loss";
-    if (gx_feeds(loss, GX_SCE_OUT, bwd, GX_SCE_BWD_DY))
+    if (loss && gx_feeds(loss, GX_SCE_OUT, bwd, GX_SCE_BWD_DY))
         return "the derivative is scaled by the loss";
-    return gx_is_float(loss->arg[GX_SCE_LOGITS].dtype) ? NULL : "only f32, bf16 and f16";
+    return gx_is_float(bwd->arg[GX_SCE_BWD_LOGITS].dtype) ? NULL
+                                                          : "only f32, bf16 and f16";
 }
 
 static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
-    return gx_sce_refuses_pair(&group->call[0], &group->call[1]);
+    return gx_sce_refuses_pair(gx_find_loss_call(group, false),
+                               gx_find_loss_call(group, true));
 }
+
+/* The loss and its derivative have their operands and attributes at the same numbers. */
+_Static_assert((int)GX_SCE_LOGITS == (int)GX_SCE_BWD_LOGITS &&
+                   (int)GX_SCE_LABELS == (int)GX_SCE_BWD_LABELS,
+               "either describes both");
 
 /* The count comes first in the workspace, then the partial sums. */
 static gx_sce describe(const gx_group *group, int32_t blocks, double *workspace)
 {
-    const gx_call *first = &group->call[0], *last = &group->call[group->n_calls - 1];
-    const gx_tensor *logits = &first->arg[GX_SCE_LOGITS];
-    const bool ignores = first->attr[GX_SCE_IGNORE_INDEX].present;
-    const bool is_mean = first->attr[GX_SCE_REDUCTION].i == GX_REDUCTION_MEAN;
-
-    return (gx_sce){
+    const gx_call *any = &group->call[0];
+    const gx_call *loss = gx_find_loss_call(group, false);
+    const gx_call *bwd = gx_find_loss_call(group, true);
+    const gx_tensor *logits = &any->arg[GX_SCE_LOGITS];
+    const bool is_mean = any->attr[GX_SCE_REDUCTION].i == GX_REDUCTION_MEAN;
+    gx_sce sce = {
         .rows = logits->dim[0],
         .classes = logits->dim[1],
         .dtype = logits->dtype,
         .logits = logits->data,
-        .labels = first->arg[GX_SCE_LABELS].data,
-        .out = is_bwd(first) ? NULL : first->arg[GX_SCE_OUT].data,
-        .dlogits = is_bwd(last) ? last->arg[GX_SCE_BWD_DLOGITS].data : NULL,
-        .dy = is_bwd(last) ? gx_data(last, GX_SCE_BWD_DY) : NULL,
-        .ignores = ignores,
-        .ignored = (int32_t)first->attr[GX_SCE_IGNORE_INDEX].i,
-        .smoothing = (float)first->attr[GX_SCE_LABEL_SMOOTHING].r,
+        .labels = any->arg[GX_SCE_LABELS].data,
+        .out = loss ? loss->arg[GX_SCE_OUT].data : NULL,
+        .dlogits = bwd ? bwd->arg[GX_SCE_BWD_DLOGITS].data : NULL,
+        .dy = bwd ? gx_data(bwd, GX_SCE_BWD_DY) : NULL,
+        .ignores = any->attr[GX_SCE_IGNORE_INDEX].present,
+        .ignored = (int32_t)any->attr[GX_SCE_IGNORE_INDEX].i,
+        .smoothing = (float)any->attr[GX_SCE_LABEL_SMOOTHING].r,
         .divisor = is_mean ? logits->dim[0] : 1,
-        .counted = is_mean && ignores ? workspace : NULL,
-        .partial = is_mean && ignores ? workspace + 1 : workspace,
+        .partial = workspace,
         .blocks = blocks,
     };
+
+    sce.counts = is_mean && sce.ignores;
+    if (sce.counts && !gx_sce_is_one_pass(&sce))
+        sce.counted = sce.partial++;
+    return sce;
 }
 
 /* Blocks when there are several. */
@@ -90,14 +96,41 @@ static int64_t several(const gx_sce *sce, const gx_ctx *ctx)
 /* Only the derivative of no rows has nothing to write: a sum of none is 0. */
 static bool has_work(const gx_group *group)
 {
-    return !is_bwd(&group->call[0]) || gx_count(&group->call[0].arg[GX_SCE_LOGITS]) > 0;
+    return gx_find_loss_call(group, false) ||
+           gx_count(&group->call[0].arg[GX_SCE_LOGITS]) > 0;
+}
+
+/* The loss alone of so few logits is one launch: it runs beside the backward pass, and a
+ * second kernel would only hold its lane for longer. */
+static bool is_small(const gx_group *group)
+{
+    const gx_tensor *logits = &group->call[0].arg[GX_SCE_LOGITS];
+
+    return !gx_find_loss_call(group, true) && gx_count(logits) <= SMALL &&
+           logits->dim[1] <= GX_SCE_WARP_CLASSES;
+}
+
+/* Also how many algorithms there are. */
+static gx_status choose_blocks(const gx_group *group, const gx_ctx *ctx,
+                               gx_prepared *prepared, int32_t *blocks, gx_error *err)
+{
+    double place = 0; /* stands for the workspace, which comes later */
+    const gx_sce sce = describe(group, 1, &place);
+
+    *blocks = (int32_t)several(&sce, ctx);
+    if (!gx_find_loss_call(group, false))
+        return GX_OK;
+    GX_TRY(gx_mean_prepare(gx_count(&group->call[0].arg[GX_SCE_LOGITS]),
+                           is_small(group) ? 1 : *blocks, prepared, err));
+    *blocks = gx_mean_blocks(prepared);
+    return GX_OK;
 }
 
 static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *prepared,
                          gx_error *err)
 {
-    double place = 0; /* stands for the workspace, which comes later */
-    gx_sce sce = describe(group, 1, &place);
+    double place = 0;
+    int32_t blocks;
 
     prepared->workspace_bytes = 0;
     prepared->n_algos = 1;
@@ -106,13 +139,9 @@ static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *
         prepared->n_launches = 0;
         return GX_OK;
     }
-    if (is_bwd(&group->call[0])) {
-        sce.blocks = (int32_t)several(&sce, ctx);
-    } else {
-        GX_TRY(gx_mean_prepare(gx_count(&group->call[0].arg[GX_SCE_LOGITS]),
-                               several(&sce, ctx), prepared, err));
-        sce.blocks = gx_mean_blocks(prepared);
-    }
+    GX_TRY(choose_blocks(group, ctx, prepared, &blocks, err));
+    const gx_sce sce = describe(group, blocks, &place);
+
     if (sce.counted) {
         prepared->n_launches++;
         prepared->workspace_bytes += sizeof *sce.counted;
@@ -127,7 +156,7 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
 
     if (!has_work(group))
         return GX_OK;
-    if (is_bwd(&group->call[0]))
+    if (!sce.out)
         sce.blocks = (int32_t)several(&sce, ctx);
     return gx_sce_launch(&sce, ctx, err);
 }
@@ -136,6 +165,8 @@ static const char *const loss[] = { "softmax_cross_entropy", NULL };
 static const char *const bwd[] = { "softmax_cross_entropy.bwd", NULL };
 static const char *const pair[] = { "softmax_cross_entropy", "softmax_cross_entropy.bwd",
                                     NULL };
+static const char *const behind[] = { "softmax_cross_entropy.bwd",
+                                      "softmax_cross_entropy", NULL };
 GX_HEAD_PATTERNS(sce, "softmax_cross_entropy");
 
 #define ALTERNATIVE(alternative, ops, applies)                                   \
@@ -146,6 +177,7 @@ const gx_alternative gx_loss_alternatives[] = {
     { ALTERNATIVE("kernel", loss, refuses), .strict = true },
     { ALTERNATIVE("kernel", bwd, refuses), .strict = true },
     { ALTERNATIVE("fused", pair, refuses_pair) },
+    { ALTERNATIVE("fused", behind, refuses_pair) },
     GX_HEAD_ALTERNATIVES(sce),
     { 0 },
 };

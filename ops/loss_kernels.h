@@ -21,13 +21,21 @@ typedef struct gx_sce {
     int32_t ignored;
     float smoothing;
     int64_t divisor; /* of the sum over rows */
-    double *counted; /* where the rows that are left are counted for it; NULL: not */
+    bool counts;     /* the rows that are left are what is divided by */
+    double *counted; /* where a kernel of its own counts them; NULL: there is none */
     double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;
 } gx_sce;
 
 /* A warp works on a row up to this many classes, above it a block. */
 enum { GX_SCE_WARP_CLASSES = 1024, GX_LOSS_THREADS = 256 };
+
+/* The loss alone by one block, which also counts: one kernel and no workspace. */
+static inline bool gx_sce_is_one_pass(const gx_sce *sce)
+{
+    return sce->dlogits == NULL && sce->blocks == 1 &&
+           sce->classes <= GX_SCE_WARP_CLASSES;
+}
 
 gx_status gx_sce_load(const gx_sce *sce, gx_error *err) GX_MUST_CHECK;
 gx_status gx_sce_launch(const gx_sce *sce, gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;

@@ -225,6 +225,7 @@ const char *const gx_perplexity_samples[] = {
 
 const char *const gx_mse_samples[] = {
     ALL_POINTS("mse", "out"),
+    POINTS_WITH("mse", "[70, 1025]", "out", ""),
     POINTS_TRAINED("mse", "[7]", ", reduction: sum"),
     POINTS_TRAINED("mse", "[1]", ""),
     POINTS_TRAINED("mse", "[9, 130]", ""),

@@ -7,6 +7,7 @@ namespace
 
 constexpr int ONE_BLOCK_THREADS = 1024;
 
+/* The derivative, and the loss where it is wanted. */
 template <typename T, typename U, int N>
 __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     pointwise_loss_kernel(const __grid_constant__ gx_pointwise_loss g)
@@ -36,24 +37,74 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
             a[e] = slope * scale;
         }
         total += sum;
-        if (dx != nullptr)
-            gx_store_vector(dx + i, a);
+        gx_store_vector(dx + i, a);
     }
     for (int64_t i = in_vectors + first; i < g.n; i += threads) {
         float slope;
 
         total += gx_point(g.kind, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
-        if (dx != nullptr)
-            gx_store(dx + i, slope * scale);
+        gx_store(dx + i, slope * scale);
     }
     if (g.out != nullptr)
         gx_leave_mean(total, g.divisor, g.partial, g.out);
 }
 
+/* The loss alone: nothing is stored on the way, so a thread has AT_ONCE vectors of either
+ * operand in flight. Those behind the last are the last once more, and count for nothing.
+ */
+template <typename T, typename U, int N>
+__global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
+    pointwise_value_kernel(const __grid_constant__ gx_pointwise_loss g)
+{
+    constexpr int AT_ONCE = 4;
+
+    gx_begin_kernel();
+    const T *x = static_cast<const T *>(g.x);
+    const U *target = static_cast<const U *>(g.target);
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x;
+    const int64_t n_vectors = g.n / N;
+    double total = 0.0;
+
+    for (int64_t v = first; v < n_vectors; v += threads * AT_ONCE) {
+        float a[AT_ONCE][N], b[AT_ONCE][N];
+
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            const int64_t at = v + j * threads;
+            const int64_t from = (at < n_vectors ? at : n_vectors - 1) * N;
+
+            gx_load_vector(a[j], x + from);
+            gx_load_vector(b[j], target + from);
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            float sum = 0.0f, slope;
+
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                sum += gx_point(g.kind, a[j][e], b[j][e], &slope);
+            total += v + j * threads < n_vectors ? sum : 0.0f;
+        }
+    }
+    for (int64_t i = n_vectors * N + first; i < g.n; i += threads) {
+        float slope;
+
+        total += gx_point(g.kind, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
+    }
+    gx_leave_mean(total, g.divisor, g.partial, g.out);
+}
+
+template <typename T, typename U, int N>
+const void *instance_by(const gx_pointwise_loss *loss)
+{
+    return loss->dx != NULL ? (const void *)pointwise_loss_kernel<T, U, N>
+                            : (const void *)pointwise_value_kernel<T, U, N>;
+}
+
 template <typename T, typename U> const void *instance_of(const gx_pointwise_loss *loss)
 {
-    return loss->wide ? (const void *)pointwise_loss_kernel<T, U, 4>
-                      : (const void *)pointwise_loss_kernel<T, U, 1>;
+    return loss->wide ? instance_by<T, U, 4>(loss) : instance_by<T, U, 1>(loss);
 }
 
 static const void *instance(const gx_pointwise_loss *loss)
@@ -66,12 +117,17 @@ static const void *instance(const gx_pointwise_loss *loss)
     });
 }
 
+static const char *name_of(const gx_pointwise_loss *loss)
+{
+    return loss->dx != NULL ? "pointwise_loss_kernel" : "pointwise_value_kernel";
+}
+
 } // namespace
 
 extern "C" gx_status gx_pointwise_loss_load(const gx_pointwise_loss *loss, gx_error *err)
 {
     GX_TRY(gx_mean_load(loss->out != NULL ? loss->blocks : 1, err));
-    return gx_load_kernel(instance(loss), 0, "pointwise_loss_kernel", err);
+    return gx_load_kernel(instance(loss), 0, name_of(loss), err);
 }
 
 extern "C" gx_status gx_pointwise_loss_launch(const gx_pointwise_loss *loss, gx_ctx *ctx,
@@ -80,8 +136,8 @@ extern "C" gx_status gx_pointwise_loss_launch(const gx_pointwise_loss *loss, gx_
     void *args[] = { (void *)loss };
     const unsigned threads = loss->blocks == 1 ? ONE_BLOCK_THREADS : GX_POINTWISE_THREADS;
 
-    GX_TRY(gx_launch(ctx, "pointwise_loss_kernel", instance(loss),
-                     dim3((unsigned)loss->blocks), dim3(threads), 0, args, err));
+    GX_TRY(gx_launch(ctx, name_of(loss), instance(loss), dim3((unsigned)loss->blocks),
+                     dim3(threads), 0, args, err));
     return gx_mean_launch(loss->partial, loss->out != NULL ? loss->blocks : 1,
                           loss->divisor, loss->out, ctx, err);
 }

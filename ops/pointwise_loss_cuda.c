@@ -1,18 +1,13 @@
 /* The CUDA alternatives of the losses of each element: each alone, a loss with its
  * derivative, and with what stands before and behind them. */
-#include <string.h>
-
 #include "head.h"
 #include "mean.h"
 #include "pointwise_loss_kernels.h"
 
-/* Blocks per multiprocessor of a kernel that strides over its work. */
-enum { BLOCKS_PER_SM = 8 };
-
-static bool is_bwd(const gx_call *call)
-{
-    return strstr(gx_op_name(call->op), ".bwd") != NULL;
-}
+enum {
+    BLOCKS_PER_SM = 8, /* of a kernel that strides over its work */
+    SMALL = 65536
+};
 
 gx_pointwise_kind gx_pointwise_kind_of(const gx_call *call)
 {
@@ -40,36 +35,44 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
 
 const char *gx_pointwise_refuses_pair(const gx_call *loss, const gx_call *bwd)
 {
-    if (!gx_feeds(loss, GX_MSE_X, bwd, GX_MSE_BWD_X) ||
-        !gx_feeds(loss, GX_MSE_TARGET, bwd, GX_MSE_BWD_TARGET) ||
-        loss->attr[GX_MSE_REDUCTION].i != bwd->attr[GX_MSE_REDUCTION].i)
+    if (loss && (!gx_feeds(loss, GX_MSE_X, bwd, GX_MSE_BWD_X) ||
+                 !gx_feeds(loss, GX_MSE_TARGET, bwd, GX_MSE_BWD_TARGET) ||
+                 loss->attr[GX_MSE_REDUCTION].i != bwd->attr[GX_MSE_REDUCTION].i))
         return "the derivative is that of another loss";
-    if (gx_feeds(loss, GX_MSE_OUT, bwd, GX_MSE_BWD_DY))
+    if (loss && gx_feeds(loss, GX_MSE_OUT, bwd, GX_MSE_BWD_DY))
         return "the derivative is scaled by the loss";
-    return refuses_types(loss);
+    return refuses_types(bwd);
 }
 
 static const char *refuses_pair(const gx_group *group, const gx_ctx *ctx)
 {
     (void)ctx;
-    return gx_pointwise_refuses_pair(&group->call[0], &group->call[1]);
+    return gx_pointwise_refuses_pair(gx_find_loss_call(group, false),
+                                     gx_find_loss_call(group, true));
 }
+
+/* A loss and its derivative have their operands and attributes at the same numbers. */
+_Static_assert((int)GX_MSE_X == (int)GX_MSE_BWD_X &&
+                   (int)GX_MSE_TARGET == (int)GX_MSE_BWD_TARGET,
+               "either describes both");
 
 static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *workspace)
 {
-    const gx_call *first = &group->call[0], *last = &group->call[group->n_calls - 1];
-    const gx_tensor *x = &first->arg[GX_MSE_X], *target = &first->arg[GX_MSE_TARGET];
-    const bool is_mean = first->attr[GX_MSE_REDUCTION].i == GX_REDUCTION_MEAN;
+    const gx_call *any = &group->call[0];
+    const gx_call *value = gx_find_loss_call(group, false);
+    const gx_call *bwd = gx_find_loss_call(group, true);
+    const gx_tensor *x = &any->arg[GX_MSE_X], *target = &any->arg[GX_MSE_TARGET];
+    const bool is_mean = any->attr[GX_MSE_REDUCTION].i == GX_REDUCTION_MEAN;
     gx_pointwise_loss loss = {
         .n = gx_count(x),
-        .kind = gx_pointwise_kind_of(first),
+        .kind = gx_pointwise_kind_of(any),
         .dtype = x->dtype,
         .target_dtype = target->dtype,
         .x = x->data,
         .target = target->data,
-        .out = is_bwd(first) ? NULL : first->arg[GX_MSE_OUT].data,
-        .dx = is_bwd(last) ? last->arg[GX_MSE_BWD_DX].data : NULL,
-        .dy = is_bwd(last) ? gx_data(last, GX_MSE_BWD_DY) : NULL,
+        .out = value ? value->arg[GX_MSE_OUT].data : NULL,
+        .dx = bwd ? bwd->arg[GX_MSE_BWD_DX].data : NULL,
+        .dy = bwd ? gx_data(bwd, GX_MSE_BWD_DY) : NULL,
         .divisor = is_mean ? gx_count(x) : 1,
         .partial = workspace,
         .blocks = blocks,
@@ -92,7 +95,14 @@ static int64_t several(const gx_pointwise_loss *loss, const gx_ctx *ctx)
 /* Only the derivative of no elements has nothing to write: a sum of none is 0. */
 static bool has_work(const gx_group *group)
 {
-    return !is_bwd(&group->call[0]) || gx_count(&group->call[0].arg[GX_MSE_X]) > 0;
+    return gx_find_loss_call(group, false) || gx_count(&group->call[0].arg[GX_MSE_X]) > 0;
+}
+
+/* The loss alone of so few elements is one launch: it runs beside the backward pass, and
+ * a second kernel would only hold its lane for longer. */
+static bool is_small(const gx_pointwise_loss *loss)
+{
+    return !loss->dx && loss->n <= SMALL;
 }
 
 static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *prepared,
@@ -107,10 +117,9 @@ static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *
         prepared->n_launches = 0;
         return GX_OK;
     }
-    if (is_bwd(&group->call[0])) {
-        loss.blocks = (int32_t)several(&loss, ctx);
-    } else {
-        GX_TRY(gx_mean_prepare(loss.n, several(&loss, ctx), prepared, err));
+    loss.blocks = (int32_t)several(&loss, ctx);
+    if (loss.out) {
+        GX_TRY(gx_mean_prepare(loss.n, is_small(&loss) ? 1 : loss.blocks, prepared, err));
         loss.blocks = gx_mean_blocks(prepared);
     }
     return gx_pointwise_loss_load(&loss, err);
@@ -123,15 +132,16 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
 
     if (!has_work(group))
         return GX_OK;
-    if (is_bwd(&group->call[0]))
+    if (!loss.out)
         loss.blocks = (int32_t)several(&loss, ctx);
     return gx_pointwise_loss_launch(&loss, ctx, err);
 }
 
-#define PATTERNS(name, op)                                            \
-    static const char *const name[] = { op, NULL };                   \
-    static const char *const name##_bwd[] = { op ".bwd", NULL };      \
-    static const char *const name##_pair[] = { op, op ".bwd", NULL }; \
+#define PATTERNS(name, op)                                                   \
+    static const char *const name[] = { op, NULL };                          \
+    static const char *const name##_bwd[] = { op ".bwd", NULL };             \
+    static const char *const name##_pair[] = { op, op ".bwd", NULL };        \
+    static const char *const name##_pair_behind[] = { op ".bwd", op, NULL }; \
     GX_HEAD_PATTERNS(name, op)
 
 PATTERNS(mse, "mse");
@@ -144,7 +154,9 @@ PATTERNS(bce, "bce_with_logits");
 #define ALTERNATIVES(ops)                                              \
     { ALTERNATIVE("kernel", ops, refuses), .strict = true },           \
         { ALTERNATIVE("kernel", ops##_bwd, refuses), .strict = true }, \
-        { ALTERNATIVE("fused", ops##_pair, refuses_pair) }, GX_HEAD_ALTERNATIVES(ops)
+        { ALTERNATIVE("fused", ops##_pair, refuses_pair) },            \
+        { ALTERNATIVE("fused", ops##_pair_behind, refuses_pair) },     \
+        GX_HEAD_ALTERNATIVES(ops)
 
 const gx_alternative gx_pointwise_loss_alternatives[] = {
     ALTERNATIVES(mse),

@@ -32,7 +32,7 @@ static int32_t find_maker(const gx_graph *graph, const char *value)
 }
 
 /* The loss is taken last of the written ops where nothing else reads it, so that its
- * derivative follows it at once. Gives the node to put off, or -1. */
+ * derivative stands beside it. Gives the node to put off, or -1. */
 static int32_t put_off(const gx_graph *graph)
 {
     const int32_t maker =

@@ -65,6 +65,14 @@ static void heads_refuse_what_they_do_not_do(void **state)
         const char *why; /* NULL: it takes it */
     } cases[] = {
         { FC_BIAS SCE, "head", 5, NULL },
+        { FC_BIAS SCE, "head", 4, NULL },
+        { FC_BIAS SCE, "head_bwd", 3, NULL },
+        { FC_BIAS MSE, "head_bwd", 3, NULL },
+        { FC("") SCE, "head_bwd", 2, NULL },
+        { FC("") MSE, "head_bwd", 2, NULL },
+        { FC(", alpha: 2") SCE, "head_bwd", 2, "one plain product" },
+        { FC(", epilogue: {bias: b, act: relu}") SCE, "head_bwd", 3, "more than a bias" },
+        { FC(", ld: {out: 20}") SCE, "head_bwd", 2, "zeros stand behind" },
         { FC_BIAS MSE, "head", 5, NULL },
         { FC("") SCE, "head", 3, NULL },
         { FC("") MSE, "head", 3, NULL },
@@ -174,7 +182,7 @@ static void every_sample_of_a_loss_runs_in_one_kernel(void **state)
     static const char *const rows[] = { "softmax_cross_entropy", "mse", "l1",
                                         "bce_with_logits" };
     static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
-    static const char *const forced[] = { "head", "fused" };
+    static const char *const forced[] = { "head", "head_bwd", "fused" };
 
     (void)state;
     for (size_t f = 0; f < ARRAY_SIZE(forced); f++) {
@@ -218,6 +226,116 @@ static void a_classifier_ends_in_one_launch(void **state)
         /* 40 rows in blocks of 16: three losses, and as many sums of 16 columns. */
         assert_int_equal(unit->workspace_bytes,
                          3 * sizeof(double) + 3 * 16 * sizeof(float));
+        gx_plan_free(plan);
+        test_walk_free(&model);
+    }
+}
+
+static const gx_unit *unit_of(const gx_plan *plan, const char *node)
+{
+    const int32_t id = gx_graph_node_id(plan->graph, node);
+
+    for (size_t i = 0; i < plan->n_units; i++) {
+        if (plan->units[i].first_node <= id &&
+            id < plan->units[i].first_node + plan->units[i].n_nodes)
+            return &plan->units[i];
+    }
+    fail_msg("no unit has %s", node);
+    return NULL;
+}
+
+/* Without the value no block leaves anything for another; it is one launch of its own,
+ * on a lane of its own. */
+static void a_head_without_the_value_adds_nothing_up(void **state)
+{
+    static const char *const texts[] = { FC_BIAS SCE, FC_BIAS MSE, FC("") SCE,
+                                         FC("") MSE };
+    const gx_plan_options options = { .device = 0,
+                                      .cache_folder = "",
+                                      .lanes = 2,
+                                      .no_measure = true,
+                                      .force = "head_bwd" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        test_walk model = open_model(texts[i], "tf32");
+        gx_plan *plan = NULL;
+        gx_error err;
+
+        assert_ok(gx_plan_create(model.graph, &options, &plan, &err), &err);
+        const gx_unit *head = unit_of(plan, "loss.bwd"), *value = unit_of(plan, "loss");
+
+        assert_string_equal(head->alternative->name, "head_bwd");
+        assert_int_equal(head->n_nodes, i < 2 ? 3 : 2);
+        assert_ptr_equal(head, unit_of(plan, i < 2 ? "fc.product" : "fc"));
+        assert_int_equal(head->n_launches, 1);
+        assert_int_equal(head->workspace_bytes, 0);
+        assert_int_equal(head->lane, 0);
+        assert_int_equal(value->n_nodes, 1);
+        assert_int_equal(value->n_launches, 1);
+        assert_int_equal(value->workspace_bytes, 0);
+        assert_int_equal(value->lane, 1);
+        gx_plan_free(plan);
+        test_walk_free(&model);
+    }
+}
+
+/* How many algorithms the only alternative of a node has. */
+static int n_algos_of(const gx_graph *graph, const char *node)
+{
+    const int32_t id = gx_graph_node_id(graph, node);
+    const gx_ctx ctx = { .cc = 90, .n_sm = 132 };
+    gx_call call;
+    bool elided[GX_MAX_ARGS];
+    const gx_group group = { .n_calls = 1, .call = &call, .elided = elided };
+    const gx_alternative *at;
+    gx_prepared prepared = { .has_algo = false };
+    gx_error err;
+    size_t i = 0;
+
+    gx_match_calls(graph, id, 1, &call);
+    gx_match_elided(graph, id, 1, elided);
+    while ((at = gx_alternative_at(i)) && gx_match_length(graph, at, id) != 1)
+        i++;
+    assert_non_null(at);
+    assert_ok(at->prepare(&group, &ctx, &prepared, &err), &err);
+    return prepared.n_algos;
+}
+
+/* The value alone: one launch of few elements, however its rows are counted, and two of
+ * many. */
+static void a_small_loss_is_one_launch(void **state)
+{
+    static const struct {
+        const char *x, *t, *op;
+        int n_launches, n_algos;
+    } cases[] = {
+        { "[64, 10]", "[64]", "softmax_cross_entropy, logits: x, labels: t", 1, 1 },
+        { "[64, 10]", "[64]",
+          "softmax_cross_entropy, logits: x, labels: t, ignore_index: 0", 1, 1 },
+        { "[16, 1024]", "[16]", "softmax_cross_entropy, logits: x, labels: t", 1, 1 },
+        { "[17, 1024]", "[17]", "softmax_cross_entropy, logits: x, labels: t", 2, 2 },
+        { "[17, 1024]", "[17]",
+          "softmax_cross_entropy, logits: x, labels: t, ignore_index: 0", 3, 2 },
+        { "[32, 512]", "[32, 512]", "mse, x: x, target: t", 1, 1 },
+        { "[128, 512]", "[128, 512]", "mse, x: x, target: t", 1, 1 },
+        { "[129, 512]", "[129, 512]", "mse, x: x, target: t", 2, 2 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[600];
+
+        snprintf(text, sizeof text,
+                 "gexec: 1\nname: m\nprecision: f32\ninputs:\n  x: {shape: %s}\n"
+                 "  t: {shape: %s%s}\nops:\n  - {op: %s, name: loss}\noutputs: [loss]\n",
+                 cases[i].x, cases[i].t, cases[i].op[0] == 's' ? ", dtype: i32" : "",
+                 cases[i].op);
+        test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
+        gx_plan *plan = plan_forced(model.graph, NULL);
+
+        assert_int_equal(unit_of(plan, "loss")->n_launches, cases[i].n_launches);
+        assert_int_equal(n_algos_of(model.graph, "loss"), cases[i].n_algos);
         gx_plan_free(plan);
         test_walk_free(&model);
     }
@@ -301,6 +419,8 @@ int main(void)
         cmocka_unit_test(heads_refuse_what_they_do_not_do),
         cmocka_unit_test(every_sample_of_a_loss_runs_in_one_kernel),
         cmocka_unit_test(a_classifier_ends_in_one_launch),
+        cmocka_unit_test(a_head_without_the_value_adds_nothing_up),
+        cmocka_unit_test(a_small_loss_is_one_launch),
         cmocka_unit_test(what_blocks_leave_hangs_on_the_shape),
         cmocka_unit_test(a_workspace_has_zeros_in_front),
     };

@@ -207,14 +207,21 @@ static double wide_row_sum(int64_t row, int64_t unused)
 
 /* A product and its bias, a loss that is a sum, and the bias's gradient: the sum over the
  * rows of the loss's derivative. */
-#define TAIL(bias, more, inputs, loss)                                           \
+#define TAIL_OPS(bias, inputs, op, fields)                                       \
     HEAD "inputs:\n  x: {shape: [1536, 8]}\n  eye: {shape: [8, 8]}\n"            \
          "  c: {shape: [8], init: zeros}\n" inputs                               \
          "params:\n  b: {shape: [8]}\n  w: {shape: [8, 8], init: zeros}\nops:\n" \
          "  - {op: add, name: eye1, a: w, b: eye}\n"                             \
          "  - {op: gemm, name: y, a: x, b: eye1" bias "}\n"                      \
-         "  - {op: " loss                                                        \
-         ", name: loss, reduction: sum}\nbackward: loss\noutputs: [y" more "]\n"
+         "  - {op: " op ", " fields ", name: loss, reduction: sum}\n"
+#define TAIL(bias, more, inputs, op, fields) \
+    TAIL_OPS(bias, inputs, op, fields) "backward: loss\noutputs: [y" more "]\n"
+/* With the loss in front of its derivative, as it may be written. */
+#define TAIL_BY_HAND(bias, sums, more, inputs, op, fields)              \
+    TAIL_OPS(bias, inputs, op, fields)                                  \
+    "  - {op: " op ".bwd, " fields ", name: dz, reduction: sum}\n" sums \
+    "outputs: [y, loss" more "]\n"
+#define BIAS_BY_HAND "  - {op: epilogue.bwd, name: back, dy: dz, dbias: b.grad}\n"
 #define POINTS "  t: {shape: [1536, 8], init: zeros}\n"
 #define LABELS "  t: {shape: [1536], dtype: i32, init: {integers: [7, 8]}}\n"
 
@@ -316,11 +323,19 @@ static double sum_of_shares(int64_t column, int64_t unused)
     }
 #define TRAINED ", epilogue: {bias: b}"
 #define FIXED ", epilogue: {bias: c}"
-#define TAILS(loss, t, op, x, addend, sum, rounding)                                \
-    SUMS(loss "_sums", TAIL(TRAINED, ", b.grad", t, op), x, addend, sum, rounding), \
-        WIDE_TAIL(loss "_wide", TAIL(TRAINED, "", t, op)),                          \
-        WIDE_TAIL(loss "_fixed", TAIL(FIXED, "", t, op)),                           \
-        WIDE_TAIL(loss "_bare", TAIL("", "", t, op))
+#define TAILS(loss, t, op, fields, x, addend, sum, rounding)                            \
+    SUMS(loss "_sums", TAIL(TRAINED, ", b.grad", t, op, fields), x, addend, sum,        \
+         rounding),                                                                     \
+        SUMS(loss "_hand_sums",                                                         \
+             TAIL_BY_HAND(TRAINED, BIAS_BY_HAND, ", b.grad", t, op, fields), x, addend, \
+             sum, rounding),                                                            \
+        WIDE_TAIL(loss "_wide", TAIL(TRAINED, "", t, op, fields)),                      \
+        WIDE_TAIL(loss "_fixed", TAIL(FIXED, "", t, op, fields)),                       \
+        WIDE_TAIL(loss "_bare", TAIL("", "", t, op, fields)),                           \
+        WIDE_TAIL(loss "_hand_wide",                                                    \
+                  TAIL_BY_HAND(TRAINED, BIAS_BY_HAND, ", b.grad", t, op, fields)),      \
+        WIDE_TAIL(loss "_hand_fixed", TAIL_BY_HAND(FIXED, "", ", dz", t, op, fields)),  \
+        WIDE_TAIL(loss "_hand_bare", TAIL_BY_HAND("", "", ", dz", t, op, fields))
 
 const numerics_model numerics_models[] = {
     { "shared",
@@ -411,12 +426,12 @@ const numerics_model numerics_models[] = {
       { "fused", NULL },
       { { "a", 2, 64, 64, .value = wide }, EYE, { 0 } },
       { { "g", 2, 64, 64, .value = wide }, { 0 } } },
-    TAILS("mse", POINTS, "mse, x: y, target: t", half_of_small, one_and_small,
+    TAILS("mse", POINTS, "mse", "x: y, target: t", half_of_small, one_and_small,
           sum_of_halves, 0),
-    TAILS("l1", POINTS, "l1, x: y, target: t", far_out, one, sum_of_ones, 0),
-    TAILS("bce", POINTS, "bce_with_logits, x: y, target: t", far_out, one, sum_of_ones,
+    TAILS("l1", POINTS, "l1", "x: y, target: t", far_out, one, sum_of_ones, 0),
+    TAILS("bce", POINTS, "bce_with_logits", "x: y, target: t", far_out, one, sum_of_ones,
           0x1p-8),
-    TAILS("sce", LABELS, "softmax_cross_entropy, logits: y, labels: t", even, share,
+    TAILS("sce", LABELS, "softmax_cross_entropy", "logits: y, labels: t", even, share,
           sum_of_shares, 0x1p-8),
     { 0 },
 };

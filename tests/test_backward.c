@@ -295,7 +295,7 @@ static void derived_nodes_stand_in_the_order_of_groups(void **state)
 {
     static const char *const expected[] = {
         "fc1.product",  "fc1",         "fc2.product",  "fc2",
-        "loss",         "loss.bwd",    "fc2.bwd.bias", "fc2.bwd.weight",
+        "loss.bwd",     "loss",        "fc2.bwd.bias", "fc2.bwd.weight",
         "fc2.bwd.data", "fc1.bwd.act", "fc1.bwd.bias", "fc1.bwd.weight",
         "b1.adamw",
     };
@@ -312,13 +312,78 @@ static void derived_nodes_stand_in_the_order_of_groups(void **state)
     for (size_t i = 0; i < model.graph->n_nodes; i++) {
         const gx_node *node = &model.graph->nodes[i];
 
-        assert_int_equal(node->phase, i < 5    ? GX_PHASE_FORWARD
+        assert_int_equal(node->phase, i < 4    ? GX_PHASE_FORWARD
                                       : i < 12 ? GX_PHASE_BACKWARD
                                       : i < 16 ? GX_PHASE_OPTIMIZER
                                                : GX_PHASE_STEP);
     }
     assert_string_equal(model.graph->nodes[model.graph->n_nodes - 1].name, "step.end");
     assert_string_equal(model.graph->nodes[7].origin, "fc2");
+    test_walk_free(&model);
+}
+
+/* The value of the loss is behind its derivative, as a part of the backward pass, where
+ * nothing of the passes reads it. What is only shown, and the update, may read it. */
+static void the_value_of_a_loss_stands_behind_its_derivative(void **state)
+{
+    static const struct {
+        const char *more, *loss, *end;
+        const char *nodes;
+        bool behind;
+    } cases[] = {
+        { "", "loss", "", "y loss.bwd loss y.bwd.weight step.end", true },
+        { "", "loss", "optimizer: {sgd: {lr: 0.1}, loss_scale: 8}\n",
+          "y loss.bwd loss y.bwd.weight", true },
+        { "", "loss", "metrics: {perplexity: {loss: loss}}\n",
+          "y loss.bwd loss y.bwd.weight perplexity step.end", true },
+        /* read by an op of the model */
+        { "  - {op: scale, name: twice, x: loss, factor: 2}\n", "loss",
+          "outputs: [twice]\n", "y loss twice loss.bwd y.bwd.weight step.end", false },
+        /* a term of a sum that is the loss */
+        { "  - {op: l1, name: other, x: y, target: t}\n"
+          "  - {op: add, name: both, a: loss, b: other}\n",
+          "both", "", "y loss other both other.bwd loss.bwd", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[1500], names[300] = "";
+
+        snprintf(text, sizeof text,
+                 HEAD "inputs:\n  x: {shape: [6, 4], init: normal}\n"
+                      "  t: {shape: [6, 5], init: normal}\nparams:\n"
+                      "  w: {shape: [4, 5], init: normal}\nops:\n"
+                      "  - {op: gemm, name: y, a: x, b: w}\n"
+                      "  - {op: mse, name: loss, x: y, target: t}\n%sbackward: %s\n%s",
+                 cases[i].more, cases[i].loss, cases[i].end);
+        test_walk model = test_walk_parse(text, "f32", GX_TRAIN, run_seed());
+        const int32_t loss = gx_graph_node_id(model.graph, "loss");
+
+        for (size_t k = 0; k < model.graph->n_nodes; k++) {
+            strcat(names, k > 0 ? " " : "");
+            strcat(names, model.graph->nodes[k].name);
+        }
+        if (strncmp(names, cases[i].nodes, strlen(cases[i].nodes)) != 0)
+            fail_msg("%s: not %s", names, cases[i].nodes);
+        assert_int_equal(model.graph->nodes[loss].phase,
+                         cases[i].behind ? GX_PHASE_BACKWARD : GX_PHASE_FORWARD);
+        test_walk_free(&model);
+    }
+}
+
+/* A gradient of the target comes behind the value, which stays beside the first. */
+static void of_two_derivatives_the_value_follows_the_first(void **state)
+{
+    test_walk model = test_walk_parse(
+        HEAD "params:\n  x: {shape: [6, 5], init: normal}\n"
+             "  t: {shape: [6, 5], init: normal}\nops:\n"
+             "  - {op: mse, name: loss, x: x, target: t}\nbackward: loss\n",
+        "f32", GX_TRAIN, run_seed());
+
+    (void)state;
+    assert_string_equal(model.graph->nodes[0].name, "loss.bwd");
+    assert_string_equal(model.graph->nodes[1].name, "loss");
+    assert_string_equal(model.graph->nodes[2].name, "loss.bwd.target");
     test_walk_free(&model);
 }
 
@@ -360,33 +425,34 @@ static void the_gradient_of_a_bias_stands_before_that_of_its_weight(void **state
         const char *ops, *outputs, *nodes;
     } cases[] = {
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu}}\n", "",
-          " loss.bwd y.bwd.act y.bwd.bias y.bwd.weight" },
+          " loss.bwd loss y.bwd.act y.bwd.bias y.bwd.weight" },
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b}}\n", "",
-          " loss.bwd y.bwd.bias y.bwd.weight" },
+          " loss.bwd loss y.bwd.bias y.bwd.weight" },
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu}}\n",
-          ", x.grad", " loss.bwd y.bwd.act y.bwd.bias y.bwd.weight y.bwd.data" },
+          ", x.grad", " loss.bwd loss y.bwd.act y.bwd.bias y.bwd.weight y.bwd.data" },
         { "  - {op: gemm, name: y, a: x, b: still, epilogue: {bias: b, act: relu}}\n", "",
-          " loss.bwd y.bwd.act" },
+          " loss.bwd loss y.bwd.act" },
         { "  - {op: gemm, name: y, a: x, b: still, epilogue: {bias: b}}\n", "",
-          " loss.bwd y.bwd.bias" },
+          " loss.bwd loss y.bwd.bias" },
         { "  - {op: gemm, name: y, a: x, b: still, epilogue: {bias: b, act: relu}}\n",
-          ", x.grad", " loss.bwd y.bwd.act y.bwd.bias y.bwd.data" },
+          ", x.grad", " loss.bwd loss y.bwd.act y.bwd.bias y.bwd.data" },
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: fixed, act: relu}}\n", "",
-          " loss.bwd y.bwd.act y.bwd.weight" },
+          " loss.bwd loss y.bwd.act y.bwd.weight" },
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {act: relu}}\n", "",
-          " loss.bwd y.bwd.act y.bwd.weight" },
+          " loss.bwd loss y.bwd.act y.bwd.weight" },
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu, scale: 2, "
           "residual: r}}\n",
-          ", r.grad", " loss.bwd y.bwd.act y.bwd.bias y.bwd.weight r.grad.copy" },
+          ", r.grad", " loss.bwd loss y.bwd.act y.bwd.bias y.bwd.weight r.grad.copy" },
         { "  - {op: gemm, name: h, a: x, b: w, epilogue: {bias: b, act: relu}}\n"
           "  - {op: gemm, name: y, a: h, b: v, epilogue: {bias: b}}\n",
           "",
-          " loss.bwd y.bwd.bias y.bwd.weight y.bwd.data h.bwd.act h.bwd.bias b.grad.add1 "
+          " loss.bwd loss y.bwd.bias y.bwd.weight y.bwd.data h.bwd.act h.bwd.bias "
+          "b.grad.add1 "
           "h.bwd.weight" },
         { "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b, act: relu, order: "
           "[act, "
           "bias]}}\n",
-          "", " loss.bwd y.bwd.bias y.bwd.act y.bwd.weight" },
+          "", " loss.bwd loss y.bwd.bias y.bwd.act y.bwd.weight" },
     };
 
     (void)state;
@@ -547,6 +613,8 @@ int main(void)
         cmocka_unit_test(a_sum_of_losses_and_a_trained_target_are_right),
         cmocka_unit_test(a_gradient_through_pre_is_right),
         cmocka_unit_test(derived_nodes_stand_in_the_order_of_groups),
+        cmocka_unit_test(the_value_of_a_loss_stands_behind_its_derivative),
+        cmocka_unit_test(of_two_derivatives_the_value_follows_the_first),
         cmocka_unit_test(the_gradient_of_a_bias_stands_before_that_of_its_weight),
         cmocka_unit_test(a_frozen_parameter_has_no_gradient),
         cmocka_unit_test(a_hand_written_backward_pass_equals_the_derived_one),

@@ -433,6 +433,143 @@ static void weight_gradients_and_their_updates_go_to_lane_1(void **state)
     test_graph_free(t);
 }
 
+/* A loss: its derivative, from which the pass goes on, then its value, from which it does
+ * not, the gradients of the last layer, and the end of the step, which logs the value. */
+static void the_value_of_a_loss_goes_to_lane_1(void **state)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 8),
+                  w = test_value(t, GX_VALUE_PARAM, 8);
+    int32_t temp[5];
+    gx_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        temp[i] = test_value(t, GX_VALUE_TEMP, 100);
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ x, w, -1, temp[0], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[0], -1, -1, temp[1], -1 });
+    test_node(t, &test_bend, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[0], -1, -1, temp[2], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[1], w, -1, temp[3], -1 });
+    test_node(t, &test_bend, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[3], -1, -1, temp[4], -1 });
+    test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, temp[4] });
+    test_node(t, &test_bend, GX_PHASE_STEP,
+              (int32_t[]){ temp[2], -1, -1, test_value(t, GX_VALUE_TEMP, 4), -1 });
+    test_graph_finish(t);
+    for (size_t i = 0; i < t->graph.n_nodes; i++)
+        test_unit(t, 1, &storing);
+    assert_ok(gx_layout(&t->plan, 2, true, 0, &err), &err);
+    const gx_unit *units = t->plan.units;
+
+    assert_int_equal(units[1].lane, 0);
+    assert_int_equal(units[2].lane, 1);
+    assert_int_equal(units[3].lane, 0);
+    /* It reads what unit 0 made; the derivative has nothing to do with it. */
+    assert_int_equal(units[2].n_waits, 1);
+    assert_int_equal(units[2].waits[0], 0);
+    /* The end of the step logs it. */
+    assert_int_equal(units[6].lane, 0);
+    assert_int_equal(units[6].n_waits, 1);
+    test_graph_free(t);
+}
+
+/* In one unit with its derivative it is on the path, whatever their order. */
+static void a_value_made_with_its_derivative_stays_on_lane_0(void **state)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 8);
+    int32_t temp[3];
+    gx_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        temp[i] = test_value(t, GX_VALUE_TEMP, 100);
+    test_node(t, &test_make, GX_PHASE_BACKWARD, (int32_t[]){ x, -1, -1, temp[0], -1 });
+    test_node(t, &test_bend, GX_PHASE_BACKWARD, (int32_t[]){ x, -1, -1, temp[1], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[0], -1, -1, temp[2], -1 });
+    test_graph_finish(t);
+    test_unit(t, 2, &storing);
+    test_unit(t, 1, &storing);
+    assert_ok(gx_layout(&t->plan, 2, true, 0, &err), &err);
+    assert_int_equal(t->plan.units[0].lane, 0);
+    assert_int_equal(t->plan.units[1].lane, 1);
+    test_graph_free(t);
+}
+
+/* What only the unit itself goes on from leads nowhere, stored or not. */
+static void what_a_unit_reads_of_its_own_is_not_the_path(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        test_graph *t = test_graph_new();
+        const int32_t x = test_value(t, GX_VALUE_INPUT, 8);
+        const int32_t inside = test_value(t, GX_VALUE_TEMP, 100);
+        const int32_t made = test_value(t, GX_VALUE_TEMP, 100);
+        gx_error err = { 0 };
+
+        test_node(t, &test_make, GX_PHASE_BACKWARD, (int32_t[]){ x, -1, -1, inside, -1 });
+        test_node(t, &test_make, GX_PHASE_BACKWARD,
+                  (int32_t[]){ inside, -1, -1, made, -1 });
+        t->graph.values[made].is_output = true;
+        test_graph_finish(t);
+        test_unit(t, 2, i ? &eliding : &storing);
+        assert_ok(gx_layout(&t->plan, 2, true, 0, &err), &err);
+        assert_int_equal(t->plan.units[0].lane, 1);
+        test_graph_free(t);
+    }
+}
+
+static const gx_field sum_fields[] = {
+    { .name = "a", .kind = GX_FIELD_IN },
+    { .name = "b", .kind = GX_FIELD_IN },
+    { .name = "out", .kind = GX_FIELD_OUT },
+    { .name = NULL },
+};
+static const gx_op sum_op = {
+    .name = "sum_op", .fields = sum_fields, .sum = true, .tolerance = { 1, 1, 1 }
+};
+
+/* Parts that only a sum reads are beside the passes where the sum is, as those of a
+ * weight that is used twice; the parts of what the pass goes on from are not. */
+static void parts_go_where_their_sum_goes(void **state)
+{
+    (void)state;
+    for (int on_path = 0; on_path < 2; on_path++) {
+        test_graph *t = test_graph_new();
+        const int32_t x = test_value(t, GX_VALUE_INPUT, 8);
+        int32_t part[3], sum[2];
+        gx_error err = { 0 };
+
+        for (int i = 0; i < 3; i++) {
+            part[i] = test_value(t, GX_VALUE_TEMP, 100);
+            test_node(t, &test_make, GX_PHASE_BACKWARD,
+                      (int32_t[]){ x, -1, -1, part[i], -1 });
+        }
+        for (int i = 0; i < 2; i++) {
+            sum[i] = test_value(t, GX_VALUE_TEMP, 100);
+            test_node(t, &sum_op, GX_PHASE_BACKWARD,
+                      (int32_t[]){ i ? sum[0] : part[0], part[i + 1], sum[i] });
+        }
+        if (on_path)
+            test_node(t, &test_make, GX_PHASE_BACKWARD,
+                      (int32_t[]){ sum[1], -1, -1, test_value(t, GX_VALUE_TEMP, 4), -1 });
+        else
+            test_node(t, &test_update, GX_PHASE_OPTIMIZER,
+                      (int32_t[]){ test_value(t, GX_VALUE_PARAM, 100), sum[1] });
+        test_graph_finish(t);
+        for (int i = 0; i < 6; i++)
+            test_unit(t, 1, &storing);
+        assert_ok(gx_layout(&t->plan, 2, true, 0, &err), &err);
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(t->plan.units[i].lane, !on_path);
+        test_graph_free(t);
+    }
+}
+
 /* Three layers whose updates are one unit each: backward is dy3, then dw and dx of each
  * layer from the last to the first, then `extra` optimizer nodes, the updates, the end.
  */
@@ -785,6 +922,10 @@ int main(void)
         cmocka_unit_test(random_programs_are_right_on_any_interleaving),
         cmocka_unit_test(without_reuse_nothing_overlaps),
         cmocka_unit_test(weight_gradients_and_their_updates_go_to_lane_1),
+        cmocka_unit_test(the_value_of_a_loss_goes_to_lane_1),
+        cmocka_unit_test(a_value_made_with_its_derivative_stays_on_lane_0),
+        cmocka_unit_test(what_a_unit_reads_of_its_own_is_not_the_path),
+        cmocka_unit_test(parts_go_where_their_sum_goes),
         cmocka_unit_test(updates_start_on_lane_2_as_their_gradients_come),
         cmocka_unit_test(nothing_stands_before_the_first_update_on_lane_2),
         cmocka_unit_test(updates_that_wait_for_every_gradient_are_not_early),

@@ -292,9 +292,31 @@ static void views_change_no_result(void **state)
     }
 }
 
+/* A view runs nowhere, so that it is read is nothing; what is made of it is. */
+static void the_pass_goes_on_from_what_a_view_is_used_for(void **state)
+{
+    (void)state;
+    for (int on_path = 0; on_path < 2; on_path++) {
+        test_graph *t = test_graph_new();
+        const int32_t x = test_value(t, GX_VALUE_INPUT, 100);
+        const int32_t w = test_value(t, GX_VALUE_PARAM, 100);
+        const int32_t a = add_make(t, GX_PHASE_BACKWARD, x, -1);
+        const int32_t v = add_view(t, GX_PHASE_BACKWARD, a);
+
+        if (on_path)
+            add_make(t, GX_PHASE_BACKWARD, v, -1);
+        test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, v });
+        lay_out(t, 2, true);
+        assert_true(is_view(t, 1));
+        assert_int_equal(gx_plan_unit(&t->plan, 0).lane, !on_path);
+        test_graph_free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_pass_goes_on_from_what_a_view_is_used_for),
         cmocka_unit_test(a_view_has_its_home_s_memory),
         cmocka_unit_test(a_view_that_is_an_output_keeps_its_memory),
         cmocka_unit_test(what_may_change_is_copied),

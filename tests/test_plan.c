@@ -206,6 +206,77 @@ static void parts_win_where_they_are_faster(void **state)
     test_graph_free(t);
 }
 
+/* make, make, bend, make: what the second makes the last goes on from; nobody reads what
+ * the third makes but the log. */
+static test_graph *with_a_value_beside(void)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 100);
+    int32_t made[4];
+
+    for (int i = 0; i < 4; i++)
+        made[i] = test_value(t, GX_VALUE_TEMP, 100);
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ x, -1, -1, made[0], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD,
+              (int32_t[]){ made[0], -1, -1, made[1], -1 });
+    test_node(t, &test_bend, GX_PHASE_BACKWARD,
+              (int32_t[]){ made[0], -1, -1, made[2], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD,
+              (int32_t[]){ made[1], -1, -1, made[3], -1 });
+    t->graph.values[made[2]].is_output = true;
+    test_graph_finish(t);
+    return t;
+}
+
+/* Apart it is 3 + 4, together 6: by time alone together is better. Beside the passes the
+ * 4 count for half, and so do the 3 of the last, in either case. */
+static void what_runs_beside_the_passes_costs_less(void **state)
+{
+    static const struct {
+        double bender, pair;
+        bool beside;
+        const char *units;
+    } cases[] = {
+        { 4, 6, false, "plain pair plain" },
+        { 4, 6, true, "plain plain bender plain" },
+        { 4, 4.9, true, "plain pair plain" },
+        { 5.9, 6, true, "plain plain bender plain" },
+        { 6.1, 6, true, "plain pair plain" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_graph *t = with_a_value_beside();
+        prices p = usual;
+        gx_selector s = selector_of(t, &p);
+        gx_error err = { 0 };
+
+        p.bender = cases[i].bender;
+        p.pair = cases[i].pair;
+        s.beside = cases[i].beside;
+        assert_ok(gx_select(&s, &t->plan, &err), &err);
+        assert_units(t, cases[i].units);
+        test_graph_free(t);
+    }
+}
+
+/* The weight is of the choice: what is told of a unit is its time. */
+static void a_unit_beside_the_passes_keeps_its_time(void **state)
+{
+    test_graph *t = with_a_value_beside();
+    prices p = usual;
+    gx_selector s = selector_of(t, &p);
+    gx_error err = { 0 };
+
+    (void)state;
+    p.pair = 100;
+    s.beside = true;
+    assert_ok(gx_select(&s, &t->plan, &err), &err);
+    assert_units(t, "plain plain bender plain");
+    assert_true(t->plan.units[2].us == p.bender);
+    test_graph_free(t);
+}
+
 /* The pair at the second node would stop a longer group from its first node. */
 static void a_longer_group_may_beat_two_good_parts(void **state)
 {
@@ -490,6 +561,8 @@ int main(void)
         cmocka_unit_test(a_unit_moves_what_leaves_it),
         cmocka_unit_test(a_unit_reads_once_what_its_ops_share),
         cmocka_unit_test(parts_win_where_they_are_faster),
+        cmocka_unit_test(what_runs_beside_the_passes_costs_less),
+        cmocka_unit_test(a_unit_beside_the_passes_keeps_its_time),
         cmocka_unit_test(a_longer_group_may_beat_two_good_parts),
         cmocka_unit_test(equal_sites_are_measured_once),
         cmocka_unit_test(what_was_rejected_is_kept_with_reason_and_time),

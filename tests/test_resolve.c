@@ -256,16 +256,16 @@ static void a_log_that_is_full_is_reported(void **state)
     free(mistakes);
 }
 
-/* The loss stands last of the forward ops though another is written after it, and its
- * derivative follows at once. */
-static void a_loss_is_followed_by_its_derivative(void **state)
+/* The loss is last of the forward ops though another is written after it; where gradients
+ * are derived it changes places with its derivative. */
+static void a_loss_follows_its_derivative(void **state)
 {
     gx_graph *graph = load(trained, GX_TRAIN, NULL);
     const int32_t loss = gx_graph_node_id(graph, "loss");
 
     (void)state;
     assert_true(gx_graph_node_id(graph, "side") < loss);
-    assert_string_equal(graph->nodes[loss + 1].name, "loss.bwd");
+    assert_string_equal(graph->nodes[loss - 1].name, "loss.bwd");
     assert_string_equal(graph->nodes[graph->n_nodes - 1].op_name, "step.end");
     gx_graph_free(graph);
 }
@@ -277,6 +277,8 @@ static void an_evaluation_has_what_is_asked_for_alone(void **state)
     gx_graph *graph = load(trained, GX_EVAL, NULL);
 
     (void)state;
+    assert_int_equal(graph->nodes[gx_graph_node_id(graph, "loss")].phase,
+                     GX_PHASE_FORWARD);
     assert_int_equal(graph->n_nodes, ARRAY_SIZE(expected));
     for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
         assert_string_equal(graph->nodes[i].name, expected[i]);
@@ -559,7 +561,7 @@ int main(void)
         cmocka_unit_test(a_derivative_that_lacks_is_reported_alone),
         cmocka_unit_test(the_log_has_loss_outputs_and_metrics),
         cmocka_unit_test(a_log_that_is_full_is_reported),
-        cmocka_unit_test(a_loss_is_followed_by_its_derivative),
+        cmocka_unit_test(a_loss_follows_its_derivative),
         cmocka_unit_test(an_evaluation_has_what_is_asked_for_alone),
         cmocka_unit_test(an_evaluation_drops_hand_written_training),
         cmocka_unit_test(names_are_reserved_where_they_are_derived),
