@@ -367,7 +367,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "out of memory\n");
         return 1;
     }
-    signal(SIGTERM, tell_place);
+    sigaction(SIGTERM, &(struct sigaction){ .sa_handler = tell_place }, NULL);
     totals.is_short = test_is_short();
     totals.seed = test_seed();
     totals.turn = first >= 0 ? (totals.every - first) % totals.every
