@@ -67,7 +67,8 @@ static char place[256] = "the beginning\n";
 
 static void set_place(const test_case *c, const char *where)
 {
-    snprintf(place, sizeof place, "%s, %s\n", c->name, where);
+    snprintf(place, sizeof place, "case %d, %s, %s; %d checks, %d failures\n",
+             totals.n_cases, c->name, where, totals.n_checks, totals.n_failures);
 }
 
 static void tell_place(int signal)
@@ -82,7 +83,7 @@ static void tell_place(int signal)
 
 /* --- comparing --- */
 
-static void compare_with_truth(const test_case *c, const char *where,
+static void compare_with_truth(test_case *c, const char *where,
                                double *const numbers[TEST_MARKS])
 {
     for (int m = 0; m < TEST_MARKS; m++) {
@@ -90,10 +91,12 @@ static void compare_with_truth(const test_case *c, const char *where,
 
         for (size_t i = 0; i < c->n_values; i++) {
             const int64_t n = test_case_count(c, i);
-            const double allowed = test_case_allowed(c, i, m);
             const double error = test_error(numbers[m] + at, c->truth[m] + at, n);
+            double allowed = test_case_allowed(c, i, m);
 
             totals.n_checks++;
+            if (!(error <= allowed) && test_case_look_closer(c))
+                allowed = test_case_allowed(c, i, m);
             if (!(error <= allowed))
                 complain(c, where, "%s after %lld steps: error %.3g, tolerance %.3g",
                          c->graph->values[c->values[i]].name, (long long)test_marks[m],
@@ -142,7 +145,7 @@ static gx_status run_cpu(const test_case *c, double *const numbers[TEST_MARKS],
     return st;
 }
 
-static void check_cpu(const test_case *c)
+static void check_cpu(test_case *c)
 {
     const int before = totals.n_checks;
     double *numbers[TEST_MARKS];
@@ -181,7 +184,7 @@ static gx_status run_both(const test_case *c, test_program *p,
     return st;
 }
 
-static void check_program(const test_case *c, const char *where, const char *alternative,
+static void check_program(test_case *c, const char *where, const char *alternative,
                           test_program *p)
 {
     double *eager[TEST_MARKS] = { NULL, NULL };
@@ -212,7 +215,7 @@ static void check_program(const test_case *c, const char *where, const char *alt
 /* Builds the plan, or leaves it where it would be the same as one that was run before:
  * when nothing takes the forced alternative, or when there is no work for the last lane.
  */
-static void check_options(const test_case *c, const gx_plan_options *options)
+static void check_options(test_case *c, const gx_plan_options *options)
 {
     const char *const alternative = options->force        ? options->force
                                     : options->no_measure ? "first"
@@ -263,11 +266,11 @@ static const struct {
     int lanes;
     gx_choice programmatic;
 } ways[] = {
-    { 1, GX_OFF }, { 3, GX_OFF }, { 2, GX_ON }, { 1, GX_ON }, { 3, GX_ON }
+    { 1, GX_OFF }, { 3, GX_OFF }, { 2, GX_ON }, { 3, GX_ON }, { 1, GX_ON }
 };
-enum { SHORT_WAY = 3 };
+enum { SHORT_WAY = 4 };
 
-static void check_gpu(const test_case *c, bool measured)
+static void check_gpu(test_case *c, bool measured)
 {
     const char *names[MAX_ALTERNATIVES];
     const size_t n_names = list_names(names);

@@ -22,6 +22,7 @@ typedef struct test_case {
     size_t n_values, n_numbers;
     double *truth[TEST_MARKS];     /* all values, one behind the other */
     double *condition[TEST_MARKS]; /* by value: how far roundings move the truth */
+    bool is_closer;                /* found with more roundings than at first */
 } test_case;
 
 /* The samples of a row, ending with NULL; NULL where it has none. */
@@ -38,6 +39,9 @@ void test_case_close(test_case *c);
 int64_t test_case_count(const test_case *c, size_t i);
 /* How far value i may be off at a mark, relatively. */
 double test_case_allowed(const test_case *c, size_t i, int mark);
+/* Moves the truth by many more roundings: few may miss the one that decides the sign of
+ * something small. False where that was done before. */
+bool test_case_look_closer(test_case *c);
 
 /* Room for all values at each mark. */
 gx_status test_case_alloc(const test_case *c, double *numbers[TEST_MARKS],
