@@ -22,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plan.h"
 #include "support_case.h"
 #include "support_counts.h"
 
@@ -212,10 +213,54 @@ static void check_program(test_case *c, const char *where, const char *alternati
         complain(c, where, "%s", err.message);
 }
 
-/* Builds the plan, or leaves it where it would be the same as one that was run before:
- * when nothing takes the forced alternative, or when there is no work for the last lane.
- */
-static void check_options(test_case *c, const gx_plan_options *options)
+/* --- which plans are worth running --- */
+
+enum { MAX_PLANS = 512 };
+
+static struct {
+    uint64_t mark[MAX_PLANS]; /* of the case's plans that were run */
+    size_t n;
+} ran;
+
+static void add_byte(uint64_t *mark, unsigned byte)
+{
+    *mark = (*mark ^ byte) * UINT64_C(0x100000001b3);
+}
+
+/* What runs each part of a plan, and how. */
+static uint64_t mark_of(const gx_plan *plan)
+{
+    uint64_t mark = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t u = 0; u < gx_plan_unit_count(plan); u++) {
+        const gx_unit_info unit = gx_plan_unit(plan, u);
+
+        for (const char *at = unit.alternative; *at; at++)
+            add_byte(&mark, (unsigned char)*at);
+        add_byte(&mark, (unsigned)unit.n_nodes);
+        add_byte(&mark, (unsigned)unit.lane);
+    }
+    add_byte(&mark, gx_plan_info_get(plan).programmatic);
+    return mark;
+}
+
+/* True once for each plan of a case. */
+static bool is_new(const gx_plan *plan)
+{
+    const uint64_t mark = mark_of(plan);
+
+    for (size_t i = 0; i < ran.n; i++) {
+        if (ran.mark[i] == mark)
+            return false;
+    }
+    if (ran.n < MAX_PLANS)
+        ran.mark[ran.n++] = mark;
+    return true;
+}
+
+/* Runs the plan unless the same one was run before. Returns false where no other way can
+ * run it either: nothing takes the forced alternative, or there is no plan. */
+static bool check_options(test_case *c, const gx_plan_options *options)
 {
     const char *const alternative = options->force        ? options->force
                                     : options->no_measure ? "first"
@@ -227,31 +272,43 @@ static void check_options(test_case *c, const gx_plan_options *options)
     snprintf(where, sizeof where, "%s, lanes %d, programmatic %s", alternative,
              options->lanes, options->programmatic == GX_ON ? "on" : "off");
     set_place(c, where);
-    const gx_status st = test_program_open(c, options, false, &p, &err);
-    if (st != GX_OK) {
+    if (test_program_plan(c, options, &p, &err) != GX_OK) {
         complain(c, where, "%s", err.message);
-        return;
+        return false;
     }
     const gx_plan_info info = gx_plan_info_get(p.plan);
-    const bool same =
-        (options->force && info.n_forced == 0) || options->lanes > info.n_lanes;
+    const bool applies = !options->force || info.n_forced > 0;
 
-    if (!same) {
+    if (applies && options->lanes <= info.n_lanes &&
+        (is_new(p.plan) || !options->no_measure)) {
         totals.n_forced += options->force != NULL;
         totals.n_measured += !options->no_measure;
-        check_program(c, where, alternative, &p);
+        if (test_program_make(c, false, &p, &err) == GX_OK)
+            check_program(c, where, alternative, &p);
+        else
+            complain(c, where, "%s", err.message);
     }
     test_program_close(&p);
+    return applies;
 }
 
-/* The names that alternatives go by, each once. */
-static size_t list_names(const char *names[MAX_ALTERNATIVES])
+static bool matches(const gx_graph *graph, const gx_alternative *alternative)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (gx_match_length(graph, alternative, (int32_t)i) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The names of alternatives that may run something of the graph, each once. */
+static size_t list_names(const gx_graph *graph, const char *names[MAX_ALTERNATIVES])
 {
     const gx_alternative *at;
     size_t n = 0;
 
     for (size_t i = 0; (at = gx_alternative_at(i)) && n < MAX_ALTERNATIVES; i++) {
-        bool known = false;
+        bool known = !matches(graph, at);
 
         for (size_t k = 0; k < n; k++)
             known |= strcmp(names[k], at->name) == 0;
@@ -273,23 +330,26 @@ enum { SHORT_WAY = 4 };
 static void check_gpu(test_case *c, bool measured)
 {
     const char *names[MAX_ALTERNATIVES];
-    const size_t n_names = list_names(names);
+    const size_t n_names = list_names(c->graph, names);
     gx_plan_options options = { .device = 0, .cache_folder = "", .no_measure = true };
 
+    ran.n = 0;
     for (size_t i = 0; i <= n_names; i++) {
+        bool applies = true;
+
         options.force = i < n_names ? names[i] : NULL;
-        for (size_t way = totals.is_short ? SHORT_WAY : 0; way < ARRAY_SIZE(ways);
-             way++) {
+        for (size_t way = totals.is_short ? SHORT_WAY : 0;
+             applies && way < ARRAY_SIZE(ways); way++) {
             options.lanes = ways[way].lanes;
             options.programmatic = ways[way].programmatic;
-            check_options(c, &options);
+            applies = check_options(c, &options);
         }
     }
     if (measured && !totals.is_short) {
         options = (gx_plan_options){
             .device = 0, .cache_folder = "", .lanes = 1, .programmatic = GX_OFF
         };
-        check_options(c, &options);
+        (void)check_options(c, &options);
     }
 }
 

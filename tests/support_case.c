@@ -179,24 +179,34 @@ void test_program_close(test_program *p)
     *p = (test_program){ NULL, NULL, NULL };
 }
 
-gx_status test_program_open(const test_case *c, const gx_plan_options *options,
-                            bool exact, test_program *p, gx_error *err)
+gx_status test_program_plan(const test_case *c, const gx_plan_options *options,
+                            test_program *p, gx_error *err)
 {
-    const gx_state_options state_options = { .device = options->device,
-                                             .seed = c->seed,
-                                             .exact = exact };
-    const gx_graph *list[] = { c->graph };
-    gx_status st;
-
     *p = (test_program){ NULL, NULL, NULL };
-    st = gx_plan_create(c->graph, options, &p->plan, err);
-    if (st == GX_OK)
-        st = gx_state_create(list, 1, &state_options, &p->state, err);
+    return gx_plan_create(c->graph, options, &p->plan, err);
+}
+
+gx_status test_program_make(const test_case *c, bool exact, test_program *p,
+                            gx_error *err)
+{
+    const gx_state_options options = { .device = gx_plan_info_get(p->plan).device,
+                                       .seed = c->seed,
+                                       .exact = exact };
+    const gx_graph *list[] = { c->graph };
+    gx_status st = gx_state_create(list, 1, &options, &p->state, err);
+
     if (st == GX_OK)
         st = gx_exec_create(p->plan, p->state, NULL, &p->exec, err);
     if (st != GX_OK)
         test_program_close(p);
     return st;
+}
+
+gx_status test_program_open(const test_case *c, const gx_plan_options *options,
+                            bool exact, test_program *p, gx_error *err)
+{
+    GX_TRY(test_program_plan(c, options, p, err));
+    return test_program_make(c, exact, p, err);
 }
 
 static gx_tensor host_of(const gx_value *value, double *data)

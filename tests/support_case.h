@@ -54,6 +54,12 @@ typedef struct test_program {
     gx_exec *exec;
 } test_program;
 
+/* The plan alone, from which the rest is made; or all of it. On an error nothing is left.
+ */
+gx_status test_program_plan(const test_case *c, const gx_plan_options *options,
+                            test_program *p, gx_error *err) GX_MUST_CHECK;
+gx_status test_program_make(const test_case *c, bool exact, test_program *p,
+                            gx_error *err) GX_MUST_CHECK;
 gx_status test_program_open(const test_case *c, const gx_plan_options *options,
                             bool exact, test_program *p, gx_error *err) GX_MUST_CHECK;
 void test_program_close(test_program *p);
