@@ -29,7 +29,7 @@ typedef struct head_calls {
 
 static head_calls find_calls(const gx_group *group)
 {
-    head_calls calls = { NULL };
+    head_calls calls = { .gemm = NULL };
 
     for (int32_t i = 0; i < group->n_calls; i++) {
         const gx_call *call = &group->call[i];
