@@ -1,7 +1,6 @@
 /* How many steps a launch of the graph holds. */
 #include "launches.h"
 
-#include "text_table.h"
 
 void gx_launches_start(gx_session *session)
 {
