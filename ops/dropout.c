@@ -2,7 +2,6 @@
  * element's index, so nothing is stored: the derivative is dropout again, of dy. */
 #include "dropout.h"
 
-
 #include "infer.h"
 #include "name_map.h"
 #include "resolve.h"

@@ -1,5 +1,4 @@
 /* What `gexec compare` says as text. */
-
 #include "compare.h"
 #include "launches.h"
 #include "text_table.h"

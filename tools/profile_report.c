@@ -1,5 +1,4 @@
 /* What `gexec profile` says as text. */
-
 #include "profile_report.h"
 #include "text_table.h"
 
