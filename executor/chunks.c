@@ -14,19 +14,14 @@ static const double LEAST_BYTES = 4 << 20;
  * a small tensor beside them does not shift. */
 static const double NEARLY = 0.9;
 
-static bool is_lasting(const gx_graph *graph, int32_t id)
-{
-    return id >= 0 && (graph->values[id].kind == GX_VALUE_PARAM ||
-                       graph->values[id].kind == GX_VALUE_STATE);
-}
-
 /* A node that changes what stays: its like can do so apart from it. */
 static bool updates(const gx_graph *graph, int32_t node)
 {
     const gx_node *at = &graph->nodes[node];
 
     for (int arg = 0; arg < gx_n_args(at->op); arg++) {
-        if (gx_arg_kind(at->op, arg) == GX_FIELD_INOUT && is_lasting(graph, at->arg[arg]))
+        if (gx_arg_kind(at->op, arg) == GX_FIELD_INOUT && at->arg[arg] >= 0 &&
+            gx_is_lasting(&graph->values[at->arg[arg]]))
             return true;
     }
     return false;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
 #include "count_turn.h"
 #include "feed.h"
 #include "launch.h"

@@ -107,18 +107,13 @@ typedef struct lanes {
     int n_gradients, n_elsewhere;
 } lanes;
 
-static bool is_lasting(const gx_value *value)
-{
-    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE;
-}
-
 static void see_lasting(void *user, int32_t unit, int32_t value, bool reads, bool writes)
 {
     lanes *l = user;
 
     (void)unit;
     (void)reads;
-    l->writes_lasting |= writes && is_lasting(&l->plan->graph->values[value]);
+    l->writes_lasting |= writes && gx_is_lasting(&l->plan->graph->values[value]);
 }
 
 static void see_writers(void *user, int32_t unit, int32_t value, bool reads, bool writes)

@@ -41,6 +41,12 @@ typedef struct gx_unit {
     bool skips; /* updates, none of which does anything in a step that has none */
 } gx_unit;
 
+/* A tensor that is trained, or lives from step to step. */
+static inline bool gx_is_lasting(const gx_value *value)
+{
+    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE;
+}
+
 /* Graph nodes that the unit adds; -1: not known before it is captured. */
 static inline int gx_planned_launches(const gx_unit *unit)
 {

@@ -1,11 +1,9 @@
 /* How many steps a launch should hold: tried one after the other, and remembered. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "measure.h"
 #include "select.h"
-#include "state.h"
 
 /* Of launches that run as fast, but for this much, the shortest is taken: an interrupt
  * waits for a launch to end. */

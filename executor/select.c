@@ -2,7 +2,6 @@
  * through all nodes is taken. */
 #include "select.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

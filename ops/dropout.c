@@ -2,8 +2,6 @@
  * element's index, so nothing is stored: the derivative is dropout again, of dy. */
 #include "dropout.h"
 
-#include <string.h>
-
 #include "infer.h"
 #include "name_map.h"
 #include "resolve.h"
@@ -46,15 +44,6 @@ static void dropout_infer(const gx_graph *graph, const gx_node *node, gx_value *
     gx_set_shape(value[GX_DROPOUT_OUT], x->dtype, x->rank, x->dim);
 }
 
-static const char *written(const gx_node *node, const char *key)
-{
-    for (int f = 0; f < node->n_fields; f++) {
-        if (strcmp(node->fields[f].key, key) == 0)
-            return node->fields[f].text;
-    }
-    return NULL;
-}
-
 /* An evaluation drops nothing: the same elements under the same shape. */
 static void pass_on(gx_builder *builder, int32_t id)
 {
@@ -78,7 +67,7 @@ static bool dropout_expand(gx_builder *builder, int32_t id)
     const gx_graph *graph = gx_builder_graph(builder);
     const gx_node *node = &graph->nodes[id];
     const char *step = gx_builder_operand(builder, id, GX_DROPOUT_STEP);
-    const char *stream = written(node, "stream");
+    const char *stream = gx_written(node, "stream");
 
     if (graph->kind == GX_EVAL) {
         pass_on(builder, id);
@@ -90,7 +79,7 @@ static bool dropout_expand(gx_builder *builder, int32_t id)
         { "x", gx_builder_operand(builder, id, GX_DROPOUT_X) },
         { "step", step ? step : GX_STATE_STEP },
         { "out", gx_builder_operand(builder, id, GX_DROPOUT_OUT) },
-        { "p", written(node, "p") },
+        { "p", gx_written(node, "p") },
         { "stream",
           stream ? stream
                  : gx_int_text(builder, (int64_t)(gx_hash_text(node->name) >> 1)) },
@@ -110,8 +99,8 @@ static void dropout_grad(gx_builder *builder, int32_t id)
         { "x", gx_builder_gradient(builder, node->arg[GX_DROPOUT_OUT]) },
         { "step", gx_builder_operand(builder, id, GX_DROPOUT_STEP) },
         { "out", out },
-        { "p", written(node, "p") },
-        { "stream", written(node, "stream") },
+        { "p", gx_written(node, "p") },
+        { "stream", gx_written(node, "stream") },
     };
 
     if (!out)

@@ -1,4 +1,4 @@
-/* The CUDA alternatives of gemm, alone and with the op behind it. */
+/* The CUDA alternatives of gemm, alone and with the ops beside it. */
 #ifndef GX_GEMM_CUDA_H
 #define GX_GEMM_CUDA_H
 

@@ -20,6 +20,7 @@ typedef struct product_shape {
     const gx_attr *size; /* by gx_product_size */
     const gx_value *a, *b;
     bool trans_a, trans_b;
+    const char *like_c, *like_out; /* fields whose rows ld.c and ld.out are */
     int rank;
     int64_t dim[GX_MAX_RANK], k;
 } product_shape;
@@ -205,8 +206,8 @@ static bool infer_product(product_shape *p)
                        gx_product_size_keys[GX_PRODUCT_LD_B], n) &&
            infer_k(p) && expect_width(p, GX_PRODUCT_LD_A, "a", p->trans_a ? *m : p->k) &&
            expect_width(p, GX_PRODUCT_LD_B, "b", p->trans_b ? p->k : *n) &&
-           expect_width(p, GX_PRODUCT_LD_C, "c", *n) &&
-           expect_width(p, GX_PRODUCT_LD_OUT, "out", *n) && within_limit(p, "a", *n);
+           expect_width(p, GX_PRODUCT_LD_C, p->like_c, *n) &&
+           expect_width(p, GX_PRODUCT_LD_OUT, p->like_out, *n) && within_limit(p, "a", *n);
 }
 
 /* The batch is summed over: what is left is one matrix. */
@@ -279,6 +280,8 @@ void gx_gemm_infer(const gx_graph *graph, const gx_node *node, gx_value **value,
         .b = value[GX_GEMM_B],
         .trans_a = node->attr[GX_GEMM_TRANS_A].i,
         .trans_b = node->attr[GX_GEMM_TRANS_B].i,
+        .like_c = "c",
+        .like_out = "out",
     };
     int64_t of_c[GX_MAX_RANK], of_out[GX_MAX_RANK];
 
@@ -340,6 +343,8 @@ void gx_gemm_bwd_infer(const gx_graph *graph, const gx_node *node, gx_value **va
         .b = b,
         .trans_a = node->attr[GX_GEMM_BWD_TRANS_A].i,
         .trans_b = node->attr[GX_GEMM_BWD_TRANS_B].i,
+        .like_c = "dc",
+        .like_out = "dy",
     };
     int64_t of_c[GX_MAX_RANK], of_out[GX_MAX_RANK];
 

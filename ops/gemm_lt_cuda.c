@@ -1,5 +1,5 @@
-/* Products by cuBLASLt: plain, with the epilogue, and with the derivative of the
- * epilogue. */
+/* Products by cuBLASLt: plain, with the epilogue, with the derivative of the epilogue,
+ * and with the sums that a bias wants. */
 #include "gemm_cuda.h"
 #include "gemm_tile.h"
 #include "lt.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "flags.h"
-#include "text_format.h"
 
 static const gx_args defaults = {
     .gpu = -1,

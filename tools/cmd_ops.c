@@ -112,7 +112,7 @@ static void print_op(const gx_op *op, FILE *out)
 
         if (!name)
             break;
-        fprintf(out, "%s  %-10s covers %s\n", i ? "" : "\nCUDA alternatives\n", name,
+        fprintf(out, "%s  %-14s covers %s\n", i ? "" : "\nCUDA alternatives\n", name,
                 text);
     }
 }

@@ -1,7 +1,4 @@
 /* What `gexec compare` says as text. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "compare.h"
 #include "launches.h"
 #include "text_table.h"

@@ -1,7 +1,5 @@
-/* How many steps a launch of the graph holds. */
+/* How many steps a launch of the graph holds, and which of its updates may be skipped. */
 #include "launches.h"
-
-#include "text_table.h"
 
 void gx_launches_start(gx_session *session)
 {

@@ -1,6 +1,4 @@
 /* What `gexec profile` says as text. */
-#include <stdlib.h>
-
 #include "profile_report.h"
 #include "text_table.h"
 

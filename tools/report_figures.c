@@ -1,6 +1,5 @@
 /* What the page tells of a profile beside its traces: times, costs, memory, ceilings. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "profile_report.h"
 #include "report_page.h"

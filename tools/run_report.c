@@ -2,7 +2,6 @@
 #include "run_report.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "host_tensor.h"
 

@@ -94,7 +94,7 @@ run 2 run "$digits" --device cpu --steps 1 --resume "$work/ten"
 out_is_empty
 err "--resume $work/ten: there is no w1.m.npy; with --new-state what has no file starts anew$"
 run 0 run "$digits" --device cpu --steps 1 --resume "$work/ten" --new-state
-err "--resume $work/ten: there is no w1.m.npy: new$"
+err "--resume $work/ten: there is no w1.m.npy: starts anew$"
 rm "$work"/ten/*.v.npy "$work"/ten/gexec.step.npy
 run 2 run "$digits" --device cpu --steps 1 --resume "$work/ten"
 for name in w1.m w1.v b1.v w2.v b2.v gexec.step; do
