@@ -124,8 +124,8 @@ template <typename T, int N, bool K_CONTIGUOUS> struct direct_lines {
 
 /* N neighbours of the outer index from `outer` on, and k .. k + 3, which lie `ahead`
  * along k of where `lines` begin; zeros past the end. Where k is contiguous and not
- * RAGGED n_k and ld are multiples of 4, where it is not contiguous n_outer and ld are ones
- * of N. */
+ * RAGGED n_k and ld are multiples of 4, where it is not contiguous n_outer and ld are
+ * ones of N. */
 template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED>
 __device__ __forceinline__ void
 load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,

@@ -207,7 +207,8 @@ static bool infer_product(product_shape *p)
            infer_k(p) && expect_width(p, GX_PRODUCT_LD_A, "a", p->trans_a ? *m : p->k) &&
            expect_width(p, GX_PRODUCT_LD_B, "b", p->trans_b ? p->k : *n) &&
            expect_width(p, GX_PRODUCT_LD_C, p->like_c, *n) &&
-           expect_width(p, GX_PRODUCT_LD_OUT, p->like_out, *n) && within_limit(p, "a", *n);
+           expect_width(p, GX_PRODUCT_LD_OUT, p->like_out, *n) &&
+           within_limit(p, "a", *n);
 }
 
 /* The batch is summed over: what is left is one matrix. */

@@ -156,9 +156,8 @@ static gx_status make_preference(lt_state *state, const gx_lt_product *product,
     const uint32_t align_a = alignment_of(product->b, columns_b, product->ldb, dtype);
     const uint32_t align_b = alignment_of(product->a, columns_a, product->lda, dtype);
     const uint32_t align_d = alignment_of(product->out, n, product->ld_out, dtype);
-    const uint32_t align_c = product->c != NULL
-                                 ? alignment_of(product->c, n, product->ldc, dtype)
-                                 : align_d;
+    const uint32_t align_c =
+        product->c != NULL ? alignment_of(product->c, n, product->ldc, dtype) : align_d;
 
     GX_TRY(GX_CUBLAS(cublasLtMatmulPreferenceCreate(&state->preference), err));
     SET_PREFERENCE(state, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace, err);

@@ -322,9 +322,7 @@ static size_t list_names(const gx_graph *graph, const char *names[MAX_ALTERNATIV
 static const struct {
     int lanes;
     gx_choice programmatic;
-} ways[] = {
-    { 1, GX_OFF }, { 3, GX_OFF }, { 2, GX_ON }, { 3, GX_ON }, { 1, GX_ON }
-};
+} ways[] = { { 1, GX_OFF }, { 3, GX_OFF }, { 2, GX_ON }, { 3, GX_ON }, { 1, GX_ON } };
 enum { SHORT_WAY = 4 };
 
 static void check_gpu(test_case *c, bool measured)

@@ -192,7 +192,8 @@ static gx_status run_clean(path_run *run, void *user, gx_error *err)
     return st;
 }
 
-/* False where this run did not come so far: what is measured on a busy device is cut short.
+/* False where this run did not come so far: what is measured on a busy device is cut
+ * short.
  */
 static bool fail_call(path_run *run, void *user, const char *function, long nth,
                       long live)
@@ -247,8 +248,7 @@ static long fail_calls(path_run *run, void *user, long most, long *n_failed)
     }
     for (size_t i = 0; i < n; i++) {
         for (long k = 0; k < calls[i] && k < most; k++)
-            *n_failed +=
-                fail_call(run, user, name[i], place_of(k, most, calls[i]), live);
+            *n_failed += fail_call(run, user, name[i], place_of(k, most, calls[i]), live);
     }
     print_message("%zu functions, %ld calls made to fail\n", n, *n_failed);
     return n_calls;

@@ -116,8 +116,8 @@ static void what_was_measured_is_kept(void **state)
     assert_string_equal(loaded.date, measured.date);
 }
 
-/* A second time in one process, beside a program: nothing is left over. A tool takes memory
- * itself. */
+/* A second time in one process, beside a program: nothing is left over. A tool takes
+ * memory itself. */
 static void measuring_leaves_memory_as_it_was(void **state)
 {
     gx_ceilings again;

@@ -146,8 +146,8 @@ static double *get(const gx_tensor *tensor)
     return values;
 }
 
-/* Runs the op's own alternatives, with a workspace that holds NaN. One that moves 16 bytes
- * at a time may refuse addresses that are `shift` elements off. */
+/* Runs the op's own alternatives, with a workspace that holds NaN. One that moves 16
+ * bytes at a time may refuse addresses that are `shift` elements off. */
 static void run(setting *s, const site *at, int shift)
 {
     const gx_group group = { .n_calls = 1, .call = &at->call };

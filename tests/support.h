@@ -19,8 +19,8 @@ enum { TEST_SKIPPED = 77 }; /* the exit status of a test program that could not 
 /* True where GX_TEST_SHORT is set: under a tool that slows everything down, each kind of
  * case runs once, without long repeats, and nothing that the tool disturbs is judged. */
 bool test_is_short(void);
-/* False under a tool: compute-sanitizer 2025.3 takes accesses of a kernel in the body of a
- * loop or a branch of a graph for wrong at times, also in a program of thirty lines. */
+/* False under a tool: compute-sanitizer 2025.3 takes accesses of a kernel in the body of
+ * a loop or a branch of a graph for wrong at times, also in a program of thirty lines. */
 bool test_has_conditions(void);
 
 /* --- statuses --- */

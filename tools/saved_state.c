@@ -182,8 +182,8 @@ static gx_status report_missing(const gx_session *session, const missing *params
         return GX_FAIL(err, GX_ERR_READ,
                        "there is no %s%s; with --new-state what has no file starts anew",
                        states->names, more_missing(states).text);
-    gx_say(args, "--resume %s: there is no %s%s: starts anew", args->resume, states->names,
-           more_missing(states).text);
+    gx_say(args, "--resume %s: there is no %s%s: starts anew", args->resume,
+           states->names, more_missing(states).text);
     return GX_OK;
 }
 
