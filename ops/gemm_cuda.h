@@ -125,6 +125,12 @@ gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,
 gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepared,
                                 gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
+/* Which of n tile shapes is run: the one that is pinned, or candidate algo_choice of
+ * those that fit, in table order. Leaves it in `prepared`, with how many candidates there
+ * are. */
+gx_status gx_take_shape(const bool *fits, int n, gx_prepared *prepared, int *shape,
+                        gx_error *err) GX_MUST_CHECK;
+
 /* --- gemm_pair_cuda.c --- */
 
 /* Both gradients of a layer: weight and data, with the bias's in front and the way back

@@ -1,6 +1,5 @@
 /* The alternatives of gemm that run our kernel for small products. */
 #include <limits.h>
-#include <string.h>
 
 #include "direct.h"
 #include "gemm_cuda.h"
@@ -122,30 +121,14 @@ const char *gx_gemm_direct_weight_refuses(const gx_group *group, const gx_ctx *c
 
 /* --- hooks --- */
 
-/* Candidates are the shapes that fit, in table order. */
 static gx_status choose_shape(gx_tile *tile, const gx_ctx *ctx, gx_prepared *prepared,
                               gx_error *err)
 {
-    int n_fit = 0, chosen = -1;
+    bool fit[GX_N_DIRECT];
 
-    for (int shape = 0; shape < GX_N_DIRECT; shape++) {
-        if (!fits(tile, shape, ctx))
-            continue;
-        if (prepared->has_algo ? prepared->algo[0] == shape
-                               : prepared->algo_choice == n_fit)
-            chosen = shape;
-        n_fit++;
-    }
-    if (chosen < 0)
-        return GX_FAIL(err, GX_ERR_UNSUPPORTED, "tile shape %d of %d does not fit",
-                       prepared->has_algo ? prepared->algo[0] : prepared->algo_choice,
-                       GX_N_DIRECT);
-    prepared->n_algos = prepared->has_algo ? 1 : n_fit;
-    memset(prepared->algo, 0, sizeof prepared->algo);
-    prepared->algo[0] = (unsigned char)chosen;
-    prepared->has_algo = true;
-    tile->shape = chosen;
-    return GX_OK;
+    for (int shape = 0; shape < GX_N_DIRECT; shape++)
+        fit[shape] = fits(tile, shape, ctx);
+    return gx_take_shape(fit, GX_N_DIRECT, prepared, &tile->shape, err);
 }
 
 gx_status gx_gemm_direct_prepare(const gx_group *group, const gx_ctx *ctx,

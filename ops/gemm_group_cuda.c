@@ -173,3 +173,27 @@ const char *gx_gemm_refuses_third(const gx_group *group)
         return "the third op reads what the group makes twice";
     return NULL;
 }
+
+/* --- shapes --- */
+
+gx_status gx_take_shape(const bool *fits, int n, gx_prepared *prepared, int *shape,
+                        gx_error *err)
+{
+    const int wanted = prepared->has_algo ? prepared->algo[0] : prepared->algo_choice;
+    int n_fit = 0, chosen = -1;
+
+    for (int i = 0; i < n; i++) {
+        if (fits[i] && wanted == (prepared->has_algo ? i : n_fit))
+            chosen = i;
+        n_fit += fits[i];
+    }
+    if (chosen < 0)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED, "tile shape %d of %d does not fit",
+                       wanted, n);
+    prepared->n_algos = prepared->has_algo ? 1 : n_fit;
+    memset(prepared->algo, 0, sizeof prepared->algo);
+    prepared->algo[0] = (unsigned char)chosen;
+    prepared->has_algo = true;
+    *shape = chosen;
+    return GX_OK;
+}

@@ -1,6 +1,5 @@
 /* The alternatives that make both gradients of a layer in one launch. */
 #include <limits.h>
-#include <string.h>
 
 #include "builder.h"
 #include "direct_pair.h"
@@ -200,30 +199,14 @@ static bool is_aligned(const void *data)
     return gx_alignment_of(data, VECTOR) == VECTOR;
 }
 
-/* Candidates are the shapes that fit, in table order. */
 static gx_status choose_shape(gx_pair *pair, const gx_ctx *ctx, gx_prepared *prepared,
                               gx_error *err)
 {
-    int n_fit = 0, chosen = -1;
+    bool fit[GX_N_PAIRS];
 
-    for (int shape = 0; shape < GX_N_PAIRS; shape++) {
-        if (!fits(pair, shape, ctx))
-            continue;
-        if (prepared->has_algo ? prepared->algo[0] == shape
-                               : prepared->algo_choice == n_fit)
-            chosen = shape;
-        n_fit++;
-    }
-    if (chosen < 0)
-        return GX_FAIL(
-            err, GX_ERR_UNSUPPORTED, "pair of tile shapes %d of %d does not fit",
-            prepared->has_algo ? prepared->algo[0] : prepared->algo_choice, GX_N_PAIRS);
-    prepared->n_algos = prepared->has_algo ? 1 : n_fit;
-    memset(prepared->algo, 0, sizeof prepared->algo);
-    prepared->algo[0] = (unsigned char)chosen;
-    prepared->has_algo = true;
-    pair->shape = chosen;
-    return GX_OK;
+    for (int shape = 0; shape < GX_N_PAIRS; shape++)
+        fit[shape] = fits(pair, shape, ctx);
+    return gx_take_shape(fit, GX_N_PAIRS, prepared, &pair->shape, err);
 }
 
 gx_status gx_gemm_pair_prepare(const gx_group *group, const gx_ctx *ctx,

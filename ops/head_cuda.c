@@ -2,6 +2,7 @@
  * gets for them. */
 #include "head.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -322,27 +323,19 @@ const char *gx_head_refuses(const gx_group *group, const gx_ctx *ctx)
 static gx_status choose_shape(gx_head *head, const gx_ctx *ctx, gx_prepared *prepared,
                               gx_error *err)
 {
+    enum { MOST_SHAPES = 32 };
     const int n_shapes = gx_head_n_shapes(head->source);
-    int n_fit = 0, chosen = -1;
+    bool fit[MOST_SHAPES];
 
+    assert(n_shapes <= MOST_SHAPES);
+    if (prepared->has_algo && prepared->algo[1] != head->source)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED, "a shape of another kernel is pinned");
     for (int i = 0; i < n_shapes; i++) {
         head->shape = i;
-        if (!fits(head, i) || gx_head_shared_bytes(head) > ctx->shared_optin_bytes)
-            continue;
-        if (prepared->has_algo ? prepared->algo[0] == i : prepared->algo_choice == n_fit)
-            chosen = i;
-        n_fit++;
+        fit[i] = fits(head, i) && gx_head_shared_bytes(head) <= ctx->shared_optin_bytes;
     }
-    if (chosen < 0 || (prepared->has_algo && prepared->algo[1] != head->source))
-        return GX_FAIL(err, GX_ERR_UNSUPPORTED, "shape %d of %d does not fit",
-                       prepared->has_algo ? prepared->algo[0] : prepared->algo_choice,
-                       n_shapes);
-    prepared->n_algos = prepared->has_algo ? 1 : n_fit;
-    memset(prepared->algo, 0, sizeof prepared->algo);
-    prepared->algo[0] = (unsigned char)chosen;
+    GX_TRY(gx_take_shape(fit, n_shapes, prepared, &head->shape, err));
     prepared->algo[1] = (unsigned char)head->source;
-    prepared->has_algo = true;
-    head->shape = chosen;
     return GX_OK;
 }
 

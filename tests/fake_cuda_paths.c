@@ -192,8 +192,8 @@ static gx_status run_clean(path_run *run, void *user, gx_error *err)
     return st;
 }
 
-/* False where this run did not come so far: what is measured on a busy device is cut
- * short.
+/* False where this run did not come so far: what is measured on a real device that is
+ * busy is cut short.
  */
 static bool fail_call(path_run *run, void *user, const char *function, long nth,
                       long live)
@@ -208,6 +208,8 @@ static bool fail_call(path_run *run, void *user, const char *function, long nth,
     const gx_status st = run(user, &err);
     fake_quiet(false);
     if (!fake_has_failed()) {
+        if (!fake_is_real())
+            fail_msg("%s was not called %ld times", function, nth);
         assert_ok(st, &err);
         fake_begin(); /* it would fail what comes next */
         return false;
