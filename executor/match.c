@@ -1,4 +1,5 @@
 /* Which nodes an alternative may cover, and what lies between them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"
@@ -9,47 +10,107 @@ static bool is_op(const gx_graph *graph, int32_t node, const char *name)
     return strcmp(graph->nodes[node].op->name, name) == 0;
 }
 
+static int32_t pattern_length(const gx_alternative *alternative)
+{
+    int32_t n = 0;
+
+    while (alternative->pattern[n])
+        n++;
+    return n;
+}
+
+/* The op that stands at place i of a group under the alternative; NULL: none may. */
+static const char *name_at(const gx_alternative *alternative, int32_t length, int32_t i)
+{
+    if (i < length)
+        return alternative->pattern[i];
+    if (alternative->repeat == GX_REPEAT_LAST)
+        return alternative->pattern[length - 1];
+    return alternative->repeat == GX_REPEAT_ALL ? alternative->pattern[i % length] : NULL;
+}
+
+/* How many of at most `most` nodes from `first` on are what the pattern says. */
+static int32_t matching(const gx_graph *graph, const gx_alternative *alternative,
+                        int32_t first, int32_t most)
+{
+    const int32_t length = pattern_length(alternative);
+    const int32_t left = (int32_t)graph->n_nodes - first;
+    int32_t n = 0;
+
+    while (n < most && n < left) {
+        const char *name = name_at(alternative, length, n);
+
+        if (!name || !is_op(graph, first + n, name))
+            break;
+        n++;
+    }
+    return n;
+}
+
 bool gx_match_pattern(const gx_graph *graph, const gx_alternative *alternative,
                       int32_t first, int32_t n)
 {
-    const char *const *name = alternative->pattern;
-    int32_t i = 0;
+    const int32_t length = pattern_length(alternative);
 
-    if (first < 0 || n < 1 || n > (int32_t)graph->n_nodes - first)
+    if (first < 0 || n < length || n < 1 ||
+        (alternative->repeat == GX_REPEAT_ALL && (n % length != 0 || n == length)))
         return false;
-    for (; *name; name++, i++) {
-        if (i == n || !is_op(graph, first + i, *name))
-            return false;
-    }
-    if (i == 0 || (i < n && !alternative->repeat))
-        return false;
-    for (name--; i < n; i++) {
-        if (!is_op(graph, first + i, *name))
-            return false;
-    }
-    return true;
+    return matching(graph, alternative, first, n) == n;
+}
+
+/* As many whole patterns as one group takes. */
+static int32_t taken_patterns(const gx_graph *graph, const gx_alternative *alternative,
+                              int32_t first)
+{
+    const int32_t length = pattern_length(alternative);
+    const int32_t n =
+        matching(graph, alternative, first, length * GX_MAX_REPEATS) / length;
+    gx_call *calls;
+    int taken;
+
+    if (n < 2)
+        return 0;
+    calls = malloc((size_t)(n * length) * sizeof *calls);
+    if (!calls)
+        return 0; /* it is one way of several */
+    gx_match_calls(graph, first, n * length, calls);
+    taken =
+        alternative->takes(&(gx_group){ .n_calls = (int)(n * length), .call = calls });
+    free(calls);
+    return taken < 2 ? 0 : taken * length;
 }
 
 int32_t gx_match_length(const gx_graph *graph, const gx_alternative *alternative,
                         int32_t first)
 {
-    const int32_t n_nodes = (int32_t)graph->n_nodes;
-    const char *last;
-    int32_t n = 0;
+    const int32_t length = pattern_length(alternative);
 
-    for (const char *const *name = alternative->pattern; *name; name++)
-        n++;
-    if (!gx_match_pattern(graph, alternative, first, n))
+    if (alternative->repeat == GX_REPEAT_ALL)
+        return taken_patterns(graph, alternative, first);
+    if (!gx_match_pattern(graph, alternative, first, length))
         return 0;
-    if (!alternative->repeat)
-        return n;
-    last = alternative->pattern[n - 1];
+    if (alternative->repeat == GX_ONCE)
+        return length;
     /* In the middle of a run the same run would match again, shorter. */
-    if (n == 1 && first > 0 && is_op(graph, first - 1, last))
+    if (length == 1 && first > 0 && is_op(graph, first - 1, alternative->pattern[0]))
         return 0;
-    while (first + n < n_nodes && is_op(graph, first + n, last))
-        n++;
-    return n;
+    return matching(graph, alternative, first, INT32_MAX);
+}
+
+int32_t gx_match_shorter(const gx_alternative *alternative, int32_t n)
+{
+    const int32_t length = pattern_length(alternative);
+
+    return alternative->repeat == GX_REPEAT_ALL && n >= 3 * length ? n - length : 0;
+}
+
+bool gx_match_covers(const gx_graph *graph, const gx_alternative *alternative,
+                     int32_t first, int32_t n)
+{
+    if (alternative->repeat != GX_REPEAT_ALL)
+        return gx_match_length(graph, alternative, first) == n;
+    return gx_match_pattern(graph, alternative, first, n) &&
+           n <= gx_match_length(graph, alternative, first);
 }
 
 static gx_tensor operand(const gx_graph *graph, int32_t id)

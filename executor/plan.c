@@ -17,7 +17,7 @@ double gx_plan_clock(void)
 
 /* --- options --- */
 
-static gx_status check_force(const char *force, gx_error *err)
+static gx_status check_forced(const char *name, gx_error *err)
 {
     enum { MAX_NAMES = 256 };
     const char *names[MAX_NAMES];
@@ -26,13 +26,33 @@ static gx_status check_force(const char *force, gx_error *err)
 
     for (; n < MAX_NAMES && gx_alternative_at(n); n++) {
         names[n] = gx_alternative_at(n)->name;
-        if (strcmp(names[n], force) == 0)
+        if (strcmp(names[n], name) == 0)
             return GX_OK;
     }
-    nearest = gx_nearest(force, names, n);
-    return GX_FAIL(err, GX_ERR_ARGUMENT, "no alternative is named '%s'%s%s%s", force,
+    nearest = gx_nearest(name, names, n);
+    return GX_FAIL(err, GX_ERR_ARGUMENT, "no alternative is named '%s'%s%s%s", name,
                    nearest ? "; the nearest is '" : "", nearest ? nearest : "",
                    nearest ? "'" : "");
+}
+
+/* Names with commas between them. */
+static gx_status check_force(const char *force, gx_error *err)
+{
+    char *names = strdup(force), *name = names;
+    gx_status st = GX_OK;
+
+    if (!names)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a plan");
+    while (name && st == GX_OK) {
+        char *comma = strchr(name, ',');
+
+        if (comma)
+            *comma++ = 0;
+        st = check_forced(name, err);
+        name = comma;
+    }
+    free(names);
+    return st;
 }
 
 static gx_status check_options(const gx_graph *graph, const gx_plan_options *options,

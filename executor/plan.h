@@ -78,10 +78,16 @@ struct gx_plan {
 /* True when the pattern fits these nodes by name. */
 bool gx_match_pattern(const gx_graph *graph, const gx_alternative *alternative,
                       int32_t first, int32_t n);
-/* How many nodes from `first` on the pattern covers: a repeat takes the whole run. 0:
- * none, also in the middle of a run. */
+/* How many nodes from `first` on the alternative covers at most: where its last op
+ * repeats, the whole run, and 0 in the middle of one. 0: none. */
 int32_t gx_match_length(const gx_graph *graph, const gx_alternative *alternative,
                         int32_t first);
+/* Of n nodes under an alternative whose pattern repeats: one pattern less, so that the
+ * last may go with what follows it; 0: it is n or nothing. */
+int32_t gx_match_shorter(const gx_alternative *alternative, int32_t n);
+/* True when it may cover just these nodes. */
+bool gx_match_covers(const gx_graph *graph, const gx_alternative *alternative,
+                     int32_t first, int32_t n);
 /* The calls of nodes [first, first + n) before binding: operand data holds value id + 1,
  * so that connections can be compared. `calls` has room for n. */
 void gx_match_calls(const gx_graph *graph, int32_t first, int32_t n, gx_call *calls);

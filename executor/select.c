@@ -38,6 +38,7 @@ typedef struct search {
     edge *edges;
     size_t n_edges, edge_capacity;
     int32_t *edges_from; /* by node */
+    int32_t *past;       /* by alternative, see add_edges */
     cost *costs;         /* by node */
     gx_pass_path path;
 } search;
@@ -100,7 +101,7 @@ static gx_status list_candidates(search *f, gx_site *site, gx_error *err)
 
         for (size_t k = 0; (alternative = s->alternative_at(k)); k++) {
             if (!is_allowed(s, alternative, site->n) ||
-                gx_match_length(s->graph, alternative, site->first) != site->n)
+                !gx_match_covers(s->graph, alternative, site->first, site->n))
                 continue;
             if (pass == 1)
                 site->candidates[n] = (gx_candidate){ .alternative = alternative,
@@ -193,6 +194,25 @@ static gx_status add_edge(search *f, int32_t first, int32_t n, gx_error *err)
     return GX_OK;
 }
 
+/* The edges of one alternative from a node. `past`: where the last run ended that it took
+ * whole patterns of; inside it the same run would be there again, shorter. */
+static gx_status add_edges(search *f, const gx_alternative *alternative, int32_t first,
+                           int32_t *past, gx_error *err)
+{
+    const bool repeats = alternative->repeat == GX_REPEAT_ALL;
+
+    if (repeats && (f->s->unfused || first < *past))
+        return GX_OK;
+    const int32_t n = gx_match_length(f->s->graph, alternative, first);
+    const int32_t shorter = gx_match_shorter(alternative, n);
+
+    if (repeats && n > 0)
+        *past = first + n;
+    if (n > 0 && is_allowed(f->s, alternative, n))
+        GX_TRY(add_edge(f, first, n, err));
+    return shorter > 0 ? add_edge(f, first, shorter, err) : GX_OK;
+}
+
 /* Edges from a node stand in the order of the first alternative that has them. */
 static gx_status find_edges(search *f, gx_error *err)
 {
@@ -201,21 +221,28 @@ static gx_status find_edges(search *f, gx_error *err)
 
     for (int32_t i = 0; i < (int32_t)s->graph->n_nodes; i++) {
         f->edges_from[i] = NONE;
-        for (size_t k = 0; (alternative = s->alternative_at(k)); k++) {
-            const int32_t n = gx_match_length(s->graph, alternative, i);
-
-            if (n > 0 && is_allowed(s, alternative, n))
-                GX_TRY(add_edge(f, i, n, err));
-        }
+        for (size_t k = 0; (alternative = s->alternative_at(k)); k++)
+            GX_TRY(add_edges(f, alternative, i, &f->past[k], err));
     }
     return GX_OK;
 }
 
 /* --- what is known of the candidates --- */
 
+bool gx_is_forced(const char *force, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = force; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        if (strcspn(at, ",") == length && memcmp(at, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool is_forced(const gx_selector *s, const gx_alternative *alternative)
 {
-    return s->force && strcmp(s->force, alternative->name) == 0;
+    return gx_is_forced(s->force, alternative->name);
 }
 
 static const char *reason(const gx_selector *s, const char *what, const char *text)
@@ -235,6 +262,11 @@ static gx_status examine_candidate(const gx_selector *s, const gx_site *site,
 
     if (refusal) {
         candidate->refused = reason(s, "does not apply", refusal);
+        candidate->known = true;
+        return GX_OK;
+    }
+    if (candidate->alternative->trial && !is_forced(s, candidate->alternative)) {
+        candidate->refused = "on trial: taken only where it is forced";
         candidate->known = true;
         return GX_OK;
     }
@@ -494,10 +526,14 @@ static gx_status emit_units(const search *f, gx_error *err)
 static gx_status run_search(search *f, gx_error *err)
 {
     const size_t n = f->s->graph->n_nodes + 1;
+    size_t n_alternatives = 0;
 
+    while (f->s->alternative_at(n_alternatives))
+        n_alternatives++;
     f->edges_from = malloc(n * sizeof *f->edges_from);
+    f->past = calloc(n_alternatives + 1, sizeof *f->past);
     f->costs = malloc(n * sizeof *f->costs);
-    if (!f->edges_from || !f->costs)
+    if (!f->edges_from || !f->past || !f->costs)
         return out_of_memory(err);
     GX_TRY(gx_pass_path_find(f->s->graph, NULL, &f->path, err));
     GX_TRY(find_edges(f, err));
@@ -514,6 +550,7 @@ gx_status gx_select(const gx_selector *selector, gx_plan *plan, gx_error *err)
 
     gx_pass_path_free(&f.path);
     free(f.costs);
+    free(f.past);
     free(f.edges_from);
     free(f.edges);
     free(f.table);

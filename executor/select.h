@@ -42,7 +42,7 @@ struct gx_selector {
     bool unfused;
     bool measure;
     bool beside; /* what is off the path may run on a lane of its own */
-    const char *force;
+    const char *force; /* names with commas between them; NULL: none */
     struct gx_cache *cache; /* NULL: none */
     gx_examine_fn *examine;
     void *user;
@@ -63,6 +63,8 @@ gx_status gx_unit_start(gx_plan *plan, gx_unit *unit, int32_t first, int32_t n,
  * selector->examine. */
 gx_status gx_select_examine(const gx_selector *selector, const gx_site *site,
                             gx_error *err) GX_MUST_CHECK;
+/* `name` is one of those in `force`. */
+bool gx_is_forced(const char *force, const char *name);
 /* Puts a candidate into the unit that it covers; `key` lives as long as the plan. */
 void gx_unit_take(gx_unit *unit, const char *key, const gx_candidate *candidate);
 /* Counts in plan->info the units that were cached, measured, forced. */

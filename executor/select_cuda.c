@@ -207,9 +207,10 @@ static double next_random(gx_bench *bench)
     return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
-/* Inputs get values in [-1, 1), what is updated in place [0, 1), since a second moment is
- * not negative, and integers 0, which is in range wherever they count or point. */
-static gx_status fill(gx_bench *bench, const operand *at, gx_error *err)
+/* Inputs get values in [-size, size), what is updated in place [0, 1), since a second
+ * moment is not negative, and integers 0, which is in range wherever they count or point.
+ */
+static gx_status fill(gx_bench *bench, const operand *at, double size, gx_error *err)
 {
     const int64_t n = gx_count(&at->tensor);
     const int64_t n_tile = n < TILE_ELEMENTS ? n : TILE_ELEMENTS;
@@ -224,7 +225,7 @@ static gx_status fill(gx_bench *bench, const operand *at, gx_error *err)
     if (!tile)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
     for (int64_t i = 0; i < n_tile; i++)
-        tile[i] = at->is_inout ? next_random(bench) : 2 * next_random(bench) - 1;
+        tile[i] = at->is_inout ? next_random(bench) : size * (2 * next_random(bench) - 1);
     st = gx_device_put(bench->device, to, at->tensor.dtype, tile, GX_F64, n_tile, false,
                        err);
     free(tile);
@@ -237,14 +238,36 @@ static gx_status fill(gx_bench *bench, const operand *at, gx_error *err)
     return st;
 }
 
-static gx_status fill_inputs(gx_bench *bench, gx_error *err)
+static bool is_chain(const gx_site *site)
+{
+    for (size_t i = 0; i < site->n_candidates; i++) {
+        if (site->candidates[i].alternative->repeat == GX_REPEAT_ALL)
+            return true;
+    }
+    return false;
+}
+
+/* In a chain of products weights of this size keep what goes through them as large as it
+ * was: a variance of 1 / k, and without that f16 would overflow. */
+static double size_of(const gx_bench *bench, const gx_selector *selector,
+                      const operand *at)
+{
+    const gx_value *value = &selector->graph->values[at->id];
+    const int64_t k = at->tensor.rank == 2 ? at->tensor.dim[0] : 0;
+
+    return value->kind == GX_VALUE_PARAM && k > 0 && is_chain(bench->site)
+               ? sqrt(3.0 / (double)k)
+               : 1.0;
+}
+
+static gx_status fill_inputs(gx_bench *bench, const gx_selector *selector, gx_error *err)
 {
     for (int32_t i = 0; i < bench->n_operands; i++) {
         const operand *at = &bench->operands[i];
 
         if (at->is_output)
             continue;
-        GX_TRY(fill(bench, at, err));
+        GX_TRY(fill(bench, at, size_of(bench, selector, at), err));
         if (at->is_inout)
             GX_TRY(gx_device_copy(bench->device, (char *)bench->memory + at->saved_offset,
                                   at->tensor.data, tensor_bytes(&at->tensor), err));
@@ -385,7 +408,7 @@ static gx_status run_baseline(gx_bench *bench, const gx_selector *selector, gx_e
 static gx_status make_baseline(gx_bench *bench, const gx_selector *selector,
                                gx_error *err)
 {
-    GX_TRY(fill_inputs(bench, err));
+    GX_TRY(fill_inputs(bench, selector, err));
     GX_TRY(reset(bench, err));
     GX_TRY(run_baseline(bench, selector, err));
     for (int32_t i = 0; i < bench->n_operands; i++) {
@@ -514,7 +537,7 @@ gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
 {
     gx_bench *bench = selector->user;
     const gx_alternative *at = candidate->alternative;
-    const bool forced = selector->force && strcmp(selector->force, at->name) == 0;
+    const bool forced = gx_is_forced(selector->force, at->name);
     int n_algos = 1;
     bool accepted = false;
 

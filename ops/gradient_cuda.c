@@ -181,8 +181,8 @@ static const char *const grad_norm[] = { "grad_norm", NULL };
 
 const gx_alternative gx_gradient_alternatives[] = {
     { ALTERNATIVE("kernel", accumulate, accumulate), .strict = true },
-    { ALTERNATIVE("multi", accumulate, accumulate), .repeat = true },
+    { ALTERNATIVE("multi", accumulate, accumulate), .repeat = GX_REPEAT_LAST },
     { ALTERNATIVE("kernel", grad_norm, norm), .strict = true },
-    { ALTERNATIVE("multi", grad_norm, norm), .repeat = true, .elides = true },
+    { ALTERNATIVE("multi", grad_norm, norm), .repeat = GX_REPEAT_LAST, .elides = true },
     { 0 },
 };

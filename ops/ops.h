@@ -130,7 +130,10 @@ typedef struct gx_group {
     const bool *steady;
 } gx_group;
 
-enum { GX_ALGO_BYTES = 64 };
+enum {
+    GX_ALGO_BYTES = 64,
+    GX_MAX_REPEATS = 32 /* of a pattern that stands more than once in a group */
+};
 
 /* What prepare leaves; release undoes it. */
 typedef struct gx_prepared {
@@ -143,13 +146,26 @@ typedef struct gx_prepared {
     int n_algos; /* out: how many candidates there are worth measuring; 1 when fixed */
 } gx_prepared;
 
+/* Whether a group may go on behind the ops of a pattern. */
+typedef enum gx_repeat {
+    GX_ONCE,
+    GX_REPEAT_LAST, /* the last op may stand any number of times: the whole run */
+    GX_REPEAT_ALL   /* the pattern may stand at least twice: what `takes` says */
+} gx_repeat;
+
 /* One CUDA way to run a group of ops. */
 typedef struct gx_alternative {
     const char *name; /* "lt", "lt_fused", "fused", "tile", "kernel", "multi", ... */
     const char *const *pattern; /* op names in order, ends with NULL */
-    bool repeat; /* the last op of the pattern may stand any number of times */
+    gx_repeat repeat;
     bool elides; /* values that only the group reads are not written */
     bool strict; /* may serve as the baseline that others are compared with */
+    bool trial;  /* taken only where it is forced: not yet seen to run well everywhere */
+
+    /* Of GX_REPEAT_ALL: how many patterns from the first call on one group may cover, as
+     * far as the calls hang together; below 2: none. `run` is bound as for `refuses` and
+     * has at most GX_MAX_REPEATS patterns. */
+    int (*takes)(const gx_group *run);
 
     /* NULL when it applies, else why not, as a static text. Looks at shapes, types,
      * attributes and how the calls are connected (operands with equal data pointers, or

@@ -253,7 +253,7 @@ static const char *const adamw[] = { "adamw", NULL };
 #define BOTH(ops)                                   \
     { ALTERNATIVE("kernel", ops), .strict = true }, \
     {                                               \
-        ALTERNATIVE("multi", ops), .repeat = true   \
+        ALTERNATIVE("multi", ops), .repeat = GX_REPEAT_LAST   \
     }
 
 const gx_alternative gx_optimizer_alternatives[] = {

@@ -72,6 +72,6 @@ static const char *const schedule[] = { "schedule", NULL };
 
 const gx_alternative gx_schedule_alternatives[] = {
     { ALTERNATIVE("kernel"), .strict = true },
-    { ALTERNATIVE("multi"), .repeat = true },
+    { ALTERNATIVE("multi"), .repeat = GX_REPEAT_LAST },
     { 0 },
 };

@@ -141,7 +141,7 @@ static const char *const end[] = { "step.end", NULL };
 
 const gx_alternative gx_step_alternatives[] = {
     { ALTERNATIVE("kernel", gather, gather), .strict = true },
-    { ALTERNATIVE("multi", gather, gather), .repeat = true },
+    { ALTERNATIVE("multi", gather, gather), .repeat = GX_REPEAT_LAST },
     { ALTERNATIVE("kernel", end, end), .strict = true },
     { 0 },
 };

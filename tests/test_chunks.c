@@ -16,9 +16,9 @@ static const gx_alternative plain = { .name = "plain", .pattern = make_only };
 static const gx_alternative single = { .name = "single", .pattern = update_only };
 static const gx_alternative multi = { .name = "multi",
                                       .pattern = update_only,
-                                      .repeat = true };
+                                      .repeat = GX_REPEAT_LAST };
 static const gx_alternative eliding = {
-    .name = "multi", .pattern = update_only, .repeat = true, .elides = true
+    .name = "multi", .pattern = update_only, .repeat = GX_REPEAT_LAST, .elides = true
 };
 
 /* A node, and one unit of the updates of parameters of these sizes. */

@@ -27,7 +27,7 @@ static const gx_alternative table[] = {
     { .name = "single", .pattern = update_only, .strict = true },
     { .name = "pair", .pattern = make_bend, .elides = true },
     { .name = "triple", .pattern = make_bend_make },
-    { .name = "multi", .pattern = update_only, .repeat = true },
+    { .name = "multi", .pattern = update_only, .repeat = GX_REPEAT_LAST },
     { .name = NULL },
 };
 

@@ -119,7 +119,9 @@ enum {
 typedef struct gx_plan_options {
     int device;
     bool unfused;      /* every op by itself, no groups: what people have without gexec */
-    const char *force; /* an alternative's name to take wherever it applies; NULL: none */
+    /* Names of alternatives to take wherever they apply, with commas between them; NULL:
+     * none. */
+    const char *force;
     const char *pin_file; /* a plan file: read and obeyed when it exists, else written */
     const char *cache_folder; /* NULL: the user's cache folder; "": no cache */
     int lanes;                /* 0: one to three, as measured; else 1, 2 or 3 */
