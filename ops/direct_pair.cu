@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
                        const __grid_constant__ gx_tile weight, const pair_grid grid,
                        const bool steady_w)
 {
-    extern __shared__ __align__(16) float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
 
     if (blockIdx.x < grid.data_blocks) {
         const unsigned row = blockIdx.x / grid.data_columns;
@@ -126,7 +126,7 @@ const void *make_instance()
     if constexpr ((NI == 1 && !B_TURNED && sizeof(T) < 4) || (RAGGED && WK != 8))
         return nullptr;
     else
-        return (const void *)direct_pair_kernel<T, DATA, WEIGHT, !B_TURNED>;
+        return gx_kernel(direct_pair_kernel<T, DATA, WEIGHT, !B_TURNED>);
 }
 
 template <typename T, bool B_TURNED, bool RAGGED> const void *find_shape(int shape)
