@@ -114,4 +114,20 @@ static __device__ __forceinline__ void gx_store_shared(uint32_t address, float x
 #endif
 }
 
+/* The same of types of two bytes. */
+template <typename T>
+static __device__ __forceinline__ void gx_store_shared(uint32_t address, T x)
+{
+    static_assert(sizeof(T) == 2, "a type of two bytes");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    uint16_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    asm volatile("st.shared::cluster.b16 [%0], %1;\n" ::"r"(address), "h"(bits)
+                 : "memory");
+#else
+    (void)address, (void)x;
+#endif
+}
+
 #endif

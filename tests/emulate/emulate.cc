@@ -618,6 +618,7 @@ void run_grid(unsigned cluster)
 struct known_kernel {
     kernel_call *call;
     size_t most_shared = SHARED_DEFAULT;
+    unsigned most_blocks = GX_MAX_CLUSTER; /* of a cluster */
     bool is_loaded = false;
 };
 std::unordered_map<const void *, known_kernel> kernels;
@@ -830,6 +831,20 @@ extern "C" gx_status gx_load_kernel(const void *kernel, size_t shared_bytes,
     return GX_OK;
 }
 
+extern "C" gx_status gx_load_cluster_kernel(const void *kernel, dim3, unsigned cluster,
+                                            size_t shared_bytes, const char *name,
+                                            gx_error *err)
+{
+    const gx_status st = gx_load_kernel(kernel, shared_bytes, name, err);
+
+    if (st == GX_OK) {
+        unsigned &most = emulate::kernels.find(kernel)->second.most_blocks;
+
+        most = std::max(most, cluster);
+    }
+    return st;
+}
+
 extern "C" gx_status gx_launch_cluster(gx_ctx *ctx, const char *name, const void *kernel,
                                        dim3 grid, dim3 block, unsigned cluster,
                                        size_t shared_bytes, void **args, gx_error *err)
@@ -840,8 +855,8 @@ extern "C" gx_status gx_launch_cluster(gx_ctx *ctx, const char *name, const void
     if (found == emulate::kernels.end() || !found->second.is_loaded)
         return GX_FAIL(err, GX_ERR_UNSUPPORTED, "%s: not loaded by gx_load_kernel", name);
     if (grid.x * grid.y * grid.z == 0 || n == 0 || n > emulate::MOST_THREADS ||
-        cluster == 0 || cluster > emulate::MOST_IN_CLUSTER || grid.y % cluster != 0 ||
-        shared_bytes > found->second.most_shared)
+        cluster == 0 || grid.y % cluster != 0 || cluster > found->second.most_blocks ||
+        cluster > emulate::MOST_IN_CLUSTER || shared_bytes > found->second.most_shared)
         return GX_FAIL(err, GX_ERR_CUDA,
                        "%s: refused: grid %u x %u x %u, block %u, cluster %u, shared %zu",
                        name, grid.x, grid.y, grid.z, n, cluster, shared_bytes);

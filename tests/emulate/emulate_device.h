@@ -403,4 +403,10 @@ static inline void gx_store_shared(uint32_t address, float x)
     *static_cast<float *>(emulate::shared_memory(address, sizeof x)) = x;
 }
 
+template <typename T> static inline void gx_store_shared(uint32_t address, T x)
+{
+    static_assert(sizeof(T) == 2, "a type of two bytes");
+    *static_cast<T *>(emulate::shared_memory(address, sizeof x)) = x;
+}
+
 #endif

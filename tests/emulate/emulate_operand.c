@@ -88,6 +88,16 @@ void emulate_drop(emulate_operand *o)
     memset(o, 0, sizeof *o);
 }
 
+double *emulate_seen(const emulate_operand *o, gx_tile_math math)
+{
+    double *seen = malloc((size_t)(o->n + 1) * sizeof *seen);
+
+    assert_non_null(seen);
+    for (int64_t i = 0; i < o->n; i++)
+        seen[i] = math == GX_TILE_TF32 ? to_tf32(get(o, i)) : get(o, i);
+    return seen;
+}
+
 void emulate_forget(emulate_operand *o)
 {
     memset(o->memory, 0xff, (size_t)o->n * gx_dtype_bytes(o->dtype));

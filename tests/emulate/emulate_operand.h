@@ -26,6 +26,8 @@ void emulate_drop(emulate_operand *operand);
 
 /* Fails the test, which is `what`, where an element is not what it must be. */
 void emulate_compare(const emulate_operand *operand, const char *name, const char *what);
+/* What tensor cores see of what is there now; the caller frees. */
+double *emulate_seen(const emulate_operand *operand, gx_tile_math math);
 /* The output is all NaNs, as before. */
 void emulate_forget(emulate_operand *operand);
 
