@@ -281,7 +281,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                                  column + c < layer.n ? as_operand(made[i].y) : T(0.0f));
         }
         /* A barrier that publishes waits for stores: those that only later kernels read
-         * come behind it. */
+         * come behind it. It is for whole warps, which may have parted above. */
+        __syncwarp();
         if (!is_last)
             gx_arrive_at_cluster(true);
 #pragma unroll
