@@ -51,7 +51,7 @@ template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
     direct_plain_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
 {
-    extern __shared__ __align__(16) float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
     const int row = (int)blockIdx.y * TILE::BM, column = (int)blockIdx.x * TILE::BN;
     const int m = (int)g.m, n = (int)g.n;
     TILE tile;
@@ -66,7 +66,7 @@ template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
     direct_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
 {
-    extern __shared__ __align__(16) float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
 
     make_tailed_tile<T, TILE>(g, g.tail, (int)blockIdx.y * TILE::BM,
                               (int)blockIdx.x * TILE::BN, steady_b, sums);
@@ -78,7 +78,7 @@ template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
     direct_columns_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
 {
-    extern __shared__ __align__(16) float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
     constexpr int BM = TILE::BM, BN = TILE::BN, THREADS = TILE::THREADS;
     const int row = (int)blockIdx.y * BM, column = (int)blockIdx.x * BN;
     const int m = (int)g.m, n = (int)g.n;
@@ -128,10 +128,10 @@ const void *make_instance(bool has_sums)
     if constexpr (NI == 1 && (A_TURNED || (!B_TURNED && sizeof(T) < 4)))
         return nullptr;
     else if constexpr (A_TURNED)
-        return (const void *)direct_plain_kernel<T, TILE>;
+        return gx_kernel(direct_plain_kernel<T, TILE>);
     else if constexpr (PER_THREAD<TILE> <= MOST_WITH_TAIL && (!RAGGED || WK == 8))
-        return has_sums ? (const void *)direct_columns_kernel<T, TILE>
-                        : (const void *)direct_kernel<T, TILE>;
+        return has_sums ? gx_kernel(direct_columns_kernel<T, TILE>)
+                        : gx_kernel(direct_kernel<T, TILE>);
     else
         return nullptr;
 }

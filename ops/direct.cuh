@@ -77,7 +77,7 @@ template <typename T> __device__ __forceinline__ const T *direct_settled(const T
 {
     size_t global = __cvta_generic_to_global(at);
 
-    asm volatile("" : "+l"(global));
+    gx_hide(global);
     return static_cast<const T *>(__cvta_global_to_generic(global));
 }
 
@@ -192,17 +192,8 @@ __device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>]
 
 __device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
 {
-    uint32_t bits;
-
-    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(bits) : "f"(__uint_as_float(x)));
-    return bits;
+    return gx_tf32(__uint_as_float(x));
 }
-
-#define GX_DIRECT_MMA16(TYPE)                                                   \
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 " \
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"      \
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
-                 : "r"(a0[0]), "r"(a1[0]), "r"(a0[1]), "r"(a1[1]), "r"(b[0]), "r"(b[1]))
 
 /* sum += 16 rows of a times 8 columns of b, one chunk of k. a0 and a1 are the rows g and
  * g + 8 of the instruction. */
@@ -215,18 +206,11 @@ __device__ __forceinline__ void multiply_chunk(float (&sum)[4],
     if constexpr (sizeof(T) == 4) {
 #pragma unroll
         for (int s = 0; s < 4; s += 2)
-            asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                         : "r"(a0[s]), "r"(a1[s]), "r"(a0[s + 1]), "r"(a1[s + 1]),
-                           "r"(b[s]), "r"(b[s + 1]));
-    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-        GX_DIRECT_MMA16("bf16");
+            gx_mma_tf32(sum, a0[s], a1[s], a0[s + 1], a1[s + 1], b[s], b[s + 1]);
     } else {
-        GX_DIRECT_MMA16("f16");
+        gx_mma_16<T>(sum, a0[0], a1[0], a0[1], a1[1], b[0], b[1]);
     }
 }
-#undef GX_DIRECT_MMA16
 
 /* What a kernel does with the operands themselves: nothing. `take` sees them in registers
  * before each multiplication, and `leave` is called before the block's threads meet. */

@@ -1,12 +1,10 @@
 /* Both gradients of a layer in one launch. They have the same dz and need nothing of each
  * other, so the first blocks make the data gradient and what follows it, as direct.cu
- * does, and the others the weight gradient and the sums that the bias wants.
- *
- * The k of a weight gradient is the batch, which is short: each warp makes a tile with
- * all of it, and its sums go from registers to memory without a barrier. */
+ * does, and the others the weight gradient and the sums that the bias wants, a tile a
+ * warp. */
 #include "direct_pair.h"
-#include "direct_sums.cuh"
 #include "direct_tail.cuh"
+#include "direct_weight.cuh"
 
 namespace
 {
@@ -14,71 +12,6 @@ namespace
 struct pair_grid {
     unsigned data_blocks, data_columns, weight_columns; /* columns: of tiles */
 };
-
-/* --- the weight gradient --- */
-
-/* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread holds, and
- * its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1: as many neighbours of
- * a row as two threads have loaded. n is a multiple of what one has. */
-template <typename T, typename TILE>
-__device__ __forceinline__ void store_from_registers(const TILE &tile, T *out, int m,
-                                                     int n, int row, int column)
-{
-    constexpr int EACH = TILE::COLUMNS;
-    const int g = threadIdx.x % 32 / 4, c = column + 2 * EACH * (threadIdx.x % 4);
-    const bool is_wide = n % (2 * EACH) == 0;
-
-#pragma unroll
-    for (int i = 0; i < TILE::ROWS; i++) {
-        const int r = row + TILE::ROWS * g + i;
-        T *to = out + (int64_t)r * n + c;
-        float line[2][EACH];
-
-#pragma unroll
-        for (int y = 0; y < EACH; y++) {
-            line[0][y] = tile.sum[i / 2][y][i % 2 * 2];
-            line[1][y] = tile.sum[i / 2][y][i % 2 * 2 + 1];
-        }
-        if (r >= m || c >= n)
-            continue;
-        if (is_wide) {
-            float all[2 * EACH];
-
-            memcpy(all, line, sizeof all);
-            gx_store_vector<T, 2 * EACH>(to, all);
-        } else {
-            gx_store_vector<T, EACH>(to, line[0]);
-            if (c + EACH < n)
-                gx_store_vector<T, EACH>(to + EACH, line[1]);
-        }
-    }
-}
-
-template <typename T, typename TILE, bool OF_A>
-__device__ __forceinline__ void make_weight_tile(const gx_tile &g, int row, int column)
-{
-    using SUMS = direct_line_sums<T, TILE, OF_A>;
-    const int m = (int)g.m, n = (int)g.n;
-    SUMS tally(g.dbias != nullptr && (OF_A ? column : row) == 0);
-    TILE tile;
-
-    tile.add_up(
-        { static_cast<const T *>(g.a), g.lda, m, (int)g.k },
-        { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, 0,
-        direct_never(), [] {}, tally);
-    store_from_registers<T, TILE>(tile, static_cast<T *>(g.out), m, n, row, column);
-    if (!tally.wanted)
-        return;
-#pragma unroll
-    for (int i = 0; i < SUMS::EACH; i++) {
-        const int line =
-            (OF_A ? row : column) + SUMS::EACH * (int)(threadIdx.x % 32 / 4) + i;
-
-        tally.fold(i);
-        if (threadIdx.x % 4 == 0 && line < (OF_A ? m : n))
-            gx_store(static_cast<T *>(g.dbias) + line, tally.sum[i]);
-    }
-}
 
 /* --- the kernel --- */
 
@@ -92,7 +25,7 @@ __global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
                        const __grid_constant__ gx_tile weight, const pair_grid grid,
                        const bool steady_w)
 {
-    extern __shared__ __align__(16) float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
 
     if (blockIdx.x < grid.data_blocks) {
         const unsigned row = blockIdx.x / grid.data_columns;
@@ -126,7 +59,7 @@ const void *make_instance()
     if constexpr ((NI == 1 && !B_TURNED && sizeof(T) < 4) || (RAGGED && WK != 8))
         return nullptr;
     else
-        return (const void *)direct_pair_kernel<T, DATA, WEIGHT, !B_TURNED>;
+        return gx_kernel(direct_pair_kernel<T, DATA, WEIGHT, !B_TURNED>);
 }
 
 template <typename T, bool B_TURNED, bool RAGGED> const void *find_shape(int shape)

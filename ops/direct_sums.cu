@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
     direct_sums_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
 {
     using SUMS = direct_sums<T, TILE, OF_A>;
-    extern __shared__ __align__(16) float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
     __shared__ float parts[SUMS::WARPS][SUMS::LINES];
     const int row = (int)blockIdx.y * TILE::BM, column = (int)blockIdx.x * TILE::BN;
     const int m = (int)g.m, n = (int)g.n;
@@ -80,9 +80,9 @@ template <typename T, int MI, int NI, int WK> const void *make_instance(bool of_
     if constexpr (NI == 1) /* for tails alone */
         return nullptr;
     else if (of_a)
-        return (const void *)direct_sums_kernel<T, TILE, true>;
+        return gx_kernel(direct_sums_kernel<T, TILE, true>);
     else
-        return (const void *)direct_sums_kernel<T, TILE, false>;
+        return gx_kernel(direct_sums_kernel<T, TILE, false>);
 }
 
 template <typename T> const void *find_shape(int shape, bool of_a)

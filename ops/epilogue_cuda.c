@@ -249,6 +249,16 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .launch = gx_gemm_direct_launch,
     },
     {
+        .name = "weights",
+        .pattern = weight_pattern,
+        .repeat = GX_REPEAT_ALL,
+        .takes = gx_gemm_weights_takes,
+        .trial = true,
+        .refuses = gx_gemm_weights_refuses,
+        .prepare = gx_gemm_weights_prepare,
+        .launch = gx_gemm_weights_launch,
+    },
+    {
         .name = "direct_pair",
         .pattern = pair_pattern,
         .refuses = gx_gemm_pair_refuses,

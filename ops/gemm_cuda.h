@@ -141,6 +141,27 @@ gx_status gx_gemm_pair_prepare(const gx_group *group, const gx_ctx *ctx,
 gx_status gx_gemm_pair_launch(const gx_group *group, const gx_prepared *prepared,
                               gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
+/* --- gemm_chain_cuda.c --- */
+
+/* Layers one after the other: products and what follows each, or data gradients and the
+ * ways back behind them. */
+int gx_gemm_chain_takes(const gx_group *run);
+const char *gx_gemm_chain_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_chain_prepare(const gx_group *group, const gx_ctx *ctx,
+                                gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_chain_launch(const gx_group *group, const gx_prepared *prepared,
+                               gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* --- gemm_weights_cuda.c --- */
+
+/* The gradients of the biases and weights of several layers. */
+int gx_gemm_weights_takes(const gx_group *run);
+const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_weights_prepare(const gx_group *group, const gx_ctx *ctx,
+                                  gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_weights_launch(const gx_group *group, const gx_prepared *prepared,
+                                 gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
 /* --- gemm_lt_cuda.c --- */
 
 const char *gx_gemm_lt_refuses(const gx_group *group, const gx_ctx *ctx);

@@ -35,6 +35,30 @@
               "  - {op: mse, name: loss, x: y, target: t}\n"                        \
               "backward: loss\noptimizer: {" optimizer "}\noutputs: [loss, y]\n")
 
+/* Four layers, trained: enough for runs of them, forward and back. */
+#define DEEP(m, k, h, n, act, w1, w, w4, turned)                                        \
+    GX_SAMPLE(GX_SAMPLE_TENSOR("x", "[" m ", " k "]", "normal")                         \
+                  GX_SAMPLE_TENSOR("t", "[" m ", " n "]", "normal"),                    \
+              GX_SAMPLE_PARAMS GX_SAMPLE_TENSOR("w1", w1, "xavier_normal")              \
+                  GX_SAMPLE_TENSOR("w2", w, "xavier_normal")                            \
+                      GX_SAMPLE_TENSOR("w3", w, "xavier_normal")                        \
+                          GX_SAMPLE_TENSOR("w4", w4, "xavier_normal")                   \
+                              GX_SAMPLE_TENSOR("b1", "[" h "]", "{normal: {std: 0.5}}") \
+                                  GX_SAMPLE_TENSOR("b2", "[" h "]", "normal")           \
+                                      GX_SAMPLE_TENSOR("b3", "[" h "]", "normal")       \
+                                          GX_SAMPLE_TENSOR("b4", "[" n "]", "normal")   \
+                                              GX_SAMPLE_OPS                             \
+              "  - {op: gemm, name: fc1, a: x, b: w1" turned                            \
+              ", epilogue: {bias: b1, act: " act "}, out: h1}\n"                        \
+              "  - {op: gemm, name: fc2, a: h1, b: w2" turned                           \
+              ", epilogue: {bias: b2, act: " act "}, out: h2}\n"                        \
+              "  - {op: gemm, name: fc3, a: h2, b: w3" turned                           \
+              ", epilogue: {bias: b3, act: " act "}, out: h3}\n"                        \
+              "  - {op: gemm, name: fc4, a: h3, b: w4" turned                           \
+              ", epilogue: {bias: b4}, out: y}\n"                                       \
+              "  - {op: mse, name: loss, x: y, target: t}\n"                            \
+              "backward: loss\noptimizer: {" SGD "}\noutputs: [loss, y]\n")
+
 /* A product with what else it can do, of whole numbers; c, r and the bias stand by. */
 #define MORE(a, b, out, n, fields)                                                      \
     GX_SAMPLE(GX_SAMPLE_TENSOR("a", a, "{integers: [-3, 4]}")                           \
@@ -109,6 +133,10 @@ const char *const gx_gemm_samples[] = {
             SGD),
     TRAINED("9", "5", "16", "3", "sigmoid", "[5, 16]", "[16, 3]", "", "", SGD),
     TRAINED("4", "0", "3", "2", "relu", "[0, 3]", "[3, 2]", "", "", SGD),
+    DEEP("20", "12", "40", "10", "relu", "[12, 40]", "[40, 40]", "[40, 10]", ""),
+    DEEP("9", "36", "272", "8", "gelu_tanh", "[36, 272]", "[272, 272]", "[272, 8]", ""),
+    DEEP("17", "20", "64", "12", "tanh", "[64, 20]", "[64, 64]", "[12, 64]",
+         ", trans_b: true"),
     /* Batches: of one, of three, of none; odd sizes; one operand for all. */
     PRODUCT("[1, 3, 7]", "[1, 7, 5]", ""), PRODUCT("[3, 5, 7]", "[3, 7, 2]", ""),
     PRODUCT("[2, 3, 7, 5]", "[2, 3, 7, 9]", ", trans_a: true"),

@@ -71,7 +71,7 @@ template <typename T>
 __global__ void __launch_bounds__(MEMORY_THREADS, 1)
     head_memory_kernel(const __grid_constant__ gx_head g, const int tile_rows)
 {
-    extern __shared__ __align__(16) float shared[];
+    GX_DYNAMIC_SHARED(float, shared);
     __shared__ double sums[32];
 
     gx_begin_kernel();
@@ -90,7 +90,7 @@ static const void *instance(const gx_head *head)
         return gx_head_plain_kernel(head);
     default:
         return gx_with_type(head->dtype, [](auto of) {
-            return (const void *)head_memory_kernel<typename decltype(of)::type>;
+            return gx_kernel(head_memory_kernel<typename decltype(of)::type>);
         });
     }
 }

@@ -203,7 +203,7 @@ template <typename T, typename PRODUCT>
 __global__ void __launch_bounds__(PRODUCT::THREADS, 1)
     head_kernel(const __grid_constant__ gx_head g)
 {
-    extern __shared__ __align__(16) float tile[];
+    GX_DYNAMIC_SHARED(float, tile);
     __shared__ float row_loss[PRODUCT::BM];
     __shared__ double sums[32];
     constexpr int BM = PRODUCT::BM, BN = PRODUCT::BN, LD = PRODUCT::LD;
@@ -270,8 +270,9 @@ template <typename T, bool B_TURNED> const void *tensor_kernel(int shape)
     switch (shape) {
 #define TENSOR_CASE(i, rows, columns, warps) \
     case i:                                  \
-        return (const void *)                \
-            head_kernel<T, tensor_product<T, B_TURNED, rows / 16, columns / 16, warps>>;
+        return gx_kernel(                    \
+            head_kernel<T,                   \
+                        tensor_product<T, B_TURNED, rows / 16, columns / 16, warps>>);
         GX_HEAD_TENSOR_LIST(TENSOR_CASE)
 #undef TENSOR_CASE
     default:
@@ -284,7 +285,7 @@ template <typename T> const void *plain_kernel(int shape)
     switch (shape) {
 #define PLAIN_CASE(i, rows, columns, warps) \
     case i:                                 \
-        return (const void *)head_kernel<T, plain_product<T, columns / 16, warps>>;
+        return gx_kernel(head_kernel<T, plain_product<T, columns / 16, warps>>);
         GX_HEAD_PLAIN_LIST(PLAIN_CASE)
 #undef PLAIN_CASE
     default:

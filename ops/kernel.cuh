@@ -9,6 +9,7 @@
 
 #include "cuda_call.h"
 #include "launch.h"
+#include "target.cuh"
 #if GX_TEST_DELAYS
 #include "delay.cuh"
 #endif

@@ -32,9 +32,9 @@ void gx_driver_log_start(void);
 gx_status gx_launch(gx_ctx *ctx, const char *name, const void *kernel, dim3 grid,
                     dim3 block, size_t shared_bytes, void **args, gx_error *err);
 
-/* Blocks of a cluster that every card with clusters takes, and the first that has them.
- */
-enum { GX_MAX_CLUSTER = 8, GX_CLUSTER_CC = 90 };
+/* Blocks of a cluster that every card with clusters takes, and that some take; the first
+ * card that has clusters. */
+enum { GX_MAX_CLUSTER = 8, GX_MAX_LARGE_CLUSTER = 16, GX_CLUSTER_CC = 90 };
 
 /* The same with blocks in clusters of `cluster` along y, which divides grid.y; 1: none.
  */
@@ -45,6 +45,11 @@ gx_status gx_launch_cluster(gx_ctx *ctx, const char *name, const void *kernel, d
 /* Loads a kernel before any capture, and raises its dynamic shared memory limit. */
 gx_status gx_load_kernel(const void *kernel, size_t shared_bytes, const char *name,
                          gx_error *err);
+
+/* The same for clusters of `cluster` blocks along y, more than GX_MAX_CLUSTER too.
+ * GX_ERR_UNSUPPORTED where the device has no room for one. */
+gx_status gx_load_cluster_kernel(const void *kernel, dim3 block, unsigned cluster,
+                                 size_t shared_bytes, const char *name, gx_error *err);
 
 #ifdef __cplusplus
 }

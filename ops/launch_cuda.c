@@ -171,6 +171,18 @@ gx_status gx_launch(gx_ctx *ctx, const char *name, const void *kernel, dim3 grid
     return gx_launch_cluster(ctx, name, kernel, grid, block, 1, shared_bytes, args, err);
 }
 
+static cudaLaunchAttribute cluster_of(unsigned blocks)
+{
+    cudaLaunchAttribute attribute;
+
+    memset(&attribute, 0, sizeof attribute);
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = 1;
+    attribute.val.clusterDim.y = blocks;
+    attribute.val.clusterDim.z = 1;
+    return attribute;
+}
+
 gx_status gx_launch_cluster(gx_ctx *ctx, const char *name, const void *kernel, dim3 grid,
                             dim3 block, unsigned cluster, size_t shared_bytes,
                             void **args, gx_error *err)
@@ -188,12 +200,8 @@ gx_status gx_launch_cluster(gx_ctx *ctx, const char *name, const void *kernel, d
         attributes[n_attributes].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[n_attributes++].val.programmaticStreamSerializationAllowed = 1;
     }
-    if (cluster > 1) {
-        attributes[n_attributes].id = cudaLaunchAttributeClusterDimension;
-        attributes[n_attributes].val.clusterDim.x = 1;
-        attributes[n_attributes].val.clusterDim.y = cluster;
-        attributes[n_attributes++].val.clusterDim.z = 1;
-    }
+    if (cluster > 1)
+        attributes[n_attributes++] = cluster_of(cluster);
     const cudaLaunchConfig_t config = {
         .gridDim = grid,
         .blockDim = block,
@@ -257,4 +265,48 @@ gx_status gx_load_kernel(const void *kernel, size_t shared_bytes, const char *na
         (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)shared_bytes),
         call, __FILE__, __LINE__, err);
+}
+
+/* How many of these clusters the device can run at once: none where a part of it that
+ * they have to share has too few multiprocessors, or memory. */
+static gx_status find_room(const void *kernel, dim3 block, unsigned cluster,
+                           size_t shared_bytes, const char *name, gx_error *err)
+{
+    cudaLaunchAttribute attribute = cluster_of(cluster);
+    const cudaLaunchConfig_t config = {
+        .gridDim = { 1, cluster, 1 },
+        .blockDim = block,
+        .dynamicSmemBytes = shared_bytes,
+        .attrs = &attribute,
+        .numAttrs = 1,
+    };
+    char call[160];
+    int n_clusters = 0;
+
+    snprintf(call, sizeof call, "cudaOccupancyMaxActiveClusters(%s, %u blocks)", name,
+             cluster);
+    GX_TRY(
+        gx_check_cuda((int)cudaOccupancyMaxActiveClusters(&n_clusters, kernel, &config),
+                      call, __FILE__, __LINE__, err));
+    if (n_clusters < 1)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "kernel %s: the device has no room for a cluster of %u blocks",
+                       name, cluster);
+    return GX_OK;
+}
+
+gx_status gx_load_cluster_kernel(const void *kernel, dim3 block, unsigned cluster,
+                                 size_t shared_bytes, const char *name, gx_error *err)
+{
+    char call[160];
+
+    GX_TRY(gx_load_kernel(kernel, shared_bytes, name, err));
+    snprintf(call, sizeof call, "cudaFuncSetAttribute(%s, clusters of %u)", name,
+             cluster);
+    if (cluster > GX_MAX_CLUSTER)
+        GX_TRY(
+            gx_check_cuda((int)cudaFuncSetAttribute(
+                              kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+                          call, __FILE__, __LINE__, err));
+    return find_room(kernel, block, cluster, shared_bytes, name, err);
 }

@@ -288,6 +288,7 @@ cudaError_t __wrap_cudaMemsetAsync(void *memory, int byte, size_t bytes,
 WRAPS(cudaFuncGetAttributes);
 WRAPS(cudaFuncSetAttribute);
 WRAPS(cudaLaunchKernelExC);
+WRAPS(cudaOccupancyMaxActiveClusters);
 
 cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
                                          const void *kernel)
@@ -307,6 +308,16 @@ cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel,
     ENTER(cudaFuncSetAttribute);
     return fake_is_real() ? __real_cudaFuncSetAttribute(kernel, attribute, value)
                           : cudaSuccess;
+}
+
+cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *n_clusters, const void *kernel,
+                                                  const cudaLaunchConfig_t *config)
+{
+    ENTER(cudaOccupancyMaxActiveClusters);
+    if (fake_is_real())
+        return __real_cudaOccupancyMaxActiveClusters(n_clusters, kernel, config);
+    *n_clusters = 1;
+    return cudaSuccess;
 }
 
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config,

@@ -69,8 +69,8 @@ endif()
 if(GEXEC_SANITIZE)
     # Host code of .cu files is left out: nvcc may use another compiler than C's.
     target_compile_options(gexec_build INTERFACE
-        $<$<COMPILE_LANGUAGE:C>:-fsanitize=${GEXEC_SANITIZE};-fno-sanitize-recover=all>
-        $<$<COMPILE_LANGUAGE:C>:-fno-omit-frame-pointer>)
+        $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${GEXEC_SANITIZE};-fno-sanitize-recover=all>
+        $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)
     target_link_options(gexec_build INTERFACE -fsanitize=${GEXEC_SANITIZE})
 endif()
 

@@ -1,0 +1,50 @@
+/* The gradients of several layers' parameters in one launch: see weights.cu. */
+#ifndef GX_WEIGHTS_H
+#define GX_WEIGHTS_H
+
+#include "gemm_tile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Pieces of 16 rows of a tile, which has 16 columns; warps of a block. */
+#define GX_WEIGHTS_LIST(X) \
+    X(0, 1, 8)             \
+    X(1, 2, 8)             \
+    X(2, 1, 4)             \
+    X(3, 2, 4)
+enum { GX_N_WEIGHTS = 4, GX_WEIGHTS_COLUMNS = 16 };
+
+/* out = op(a) b with a stored [k, m] and b [k, n], and dbias = the sums along k of one of
+ * the two: that of them which is dz. */
+typedef struct gx_weights_layer {
+    const void *a, *b;
+    void *out, *dbias;
+    int m, n, k, lda, ldb;
+    unsigned first_tile; /* set by gx_weights_launch: tiles of the layers before */
+} gx_weights_layer;
+
+typedef struct gx_weights {
+    int n_layers;
+    bool sums_of_a; /* dbias is [m], else [n] */
+    gx_tile_math math;
+    int shape; /* of GX_WEIGHTS_LIST */
+    gx_weights_layer layer[GX_MAX_REPEATS];
+} gx_weights;
+
+/* Rows of a tile of this shape. */
+int gx_weights_rows(int shape);
+/* Tiles of all layers, each made by one warp. */
+int64_t gx_weights_tiles(const gx_weights *weights);
+
+/* One kernel; m, n and k are at least 1, m and lda multiples of an eighth of the rows of
+ * a tile, n and ldb even. */
+gx_status gx_weights_load(const gx_weights *weights, gx_error *err) GX_MUST_CHECK;
+gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
+                            gx_error *err) GX_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,247 @@
+/* Layers one after the other in one launch, without a GPU: how far a run of layers goes,
+ * which are refused, and that each call may fail. */
+#include "fake_cuda_paths.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "builder.h"
+#include "gemm_cuda.h"
+#include "plan.h"
+#include "support_walk.h"
+
+#define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
+#define HEAD                                                                            \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                  \
+        INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")              \
+            INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")       \
+                INPUT("odd", "[12, 10]") INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]") \
+                    INPUT("wide", "[16, 516]") INPUT("p", "[16]") INPUT("q", "[12]")    \
+                        INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")                     \
+                            INPUT("xb", "[3, 6, 8]") INPUT("xl", "[513, 8]") "ops:\n"
+
+#define LAYER(name, x, w, more) \
+    "  - {op: gemm, name: " name ", a: " x ", b: " w ", epilogue: {" more "}}\n"
+#define A LAYER("h", "x", "a", "bias: p, act: relu")
+#define B LAYER("i", "h", "b", "bias: q, act: gelu_tanh")
+#define C LAYER("j", "i", "c", "act: tanh")
+#define TURNED(name, x, w)                                         \
+    "  - {op: gemm, name: " name ", a: " x ", b: " w ", trans_b: " \
+    "true, epilogue: {act: relu}}\n"
+#define BACK(name, x, w, y)                                                           \
+    "  - {op: gemm, name: p" name ", a: " x ", b: " w ", trans_b: true}\n"            \
+    "  - {op: epilogue.bwd, name: " name ", dy: p" name ", y: " y ", act: relu, dx: " \
+    "d" name "}\n"
+
+static const gx_ctx card = { .cc = 90, .shared_optin_bytes = 1 << 17 };
+
+enum { MOST = 8 }; /* calls of a group */
+
+typedef struct chain_group {
+    test_walk model;
+    const gx_alternative *at;
+    gx_call calls[MOST];
+    bool elided[MOST * GX_MAX_ARGS];
+    gx_group group;
+} chain_group;
+
+/* By what stands behind the first product. */
+static const gx_alternative *find(const gx_graph *graph)
+{
+    const gx_alternative *at;
+
+    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
+        if (strcmp(at->name, "chain") == 0 &&
+            strcmp(at->pattern[1], graph->nodes[1].op->name) == 0)
+            return at;
+    }
+    fail_msg("no chain of gemm and %s", graph->nodes[1].op->name);
+    return NULL;
+}
+
+static void open_group(chain_group *p, const char *ops, const char *outputs, int32_t n,
+                       const char *precision)
+{
+    char text[4000];
+
+    snprintf(text, sizeof text, "%s%soutputs: [%s]\n", HEAD, ops, outputs);
+    p->model = test_walk_parse(text, precision, GX_TRAIN, 1);
+    p->at = find(p->model.graph);
+    gx_match_calls(p->model.graph, 0, n, p->calls);
+    gx_match_elided(p->model.graph, 0, n, p->elided);
+    p->group = (gx_group){ .n_calls = n, .call = p->calls, .elided = p->elided };
+}
+
+/* --- how far it goes --- */
+
+static void a_run_goes_as_far_as_layers_follow_and_are_narrow(void **state)
+{
+    static const struct {
+        const char *ops, *outputs;
+        int32_t n; /* nodes that are taken */
+    } cases[] = {
+        { A B C, "j", 6 },
+        { A B C, "h, i, j", 6 },
+        { A B, "i", 4 },
+        /* columns that vectors of 4 do not divide, and too many */
+        { A B LAYER("j", "i", "odd", "act: relu"), "j", 4 },
+        { A LAYER("i", "h", "wide", "act: relu"), "i", 0 },
+        /* something else is multiplied */
+        { A B LAYER("j", "r", "c", "act: relu"), "i, j", 4 },
+        { A LAYER("i", "s", "b", "bias: q"), "h, i", 0 },
+        /* weights that are stored otherwise */
+        { A B TURNED("j", "i", "ct"), "j", 4 },
+        { TURNED("h", "x", "at") TURNED("i", "h", "bt") TURNED("j", "i", "ct"), "j", 6 },
+        /* an odd width may stand in front of weights that are stored turned */
+        { TURNED("h", "xo", "oddt") TURNED("i", "h", "bt"), "i", 4 },
+        /* a batch of matrices, and of too many rows */
+        { LAYER("h", "xb", "a", "act: relu") LAYER("i", "h", "b", "act: relu"), "i", 0 },
+        { LAYER("h", "xl", "a", "act: relu") LAYER("i", "h", "b", "act: relu"), "i", 0 },
+        /* the way back */
+        { BACK("i", "x", "at", "s") BACK("j", "di", "bt", "r"), "di, dj", 4 },
+        { BACK("i", "xo", "oddt", "s") BACK("j", "di", "bt", "r"), "di, dj", 4 },
+        { BACK("i", "x", "at", "s") BACK("j", "s", "bt", "r"), "di, dj", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        chain_group p;
+
+        open_group(&p, cases[i].ops, cases[i].outputs, 4, "tf32");
+        if (gx_match_length(p.model.graph, p.at, 0) != cases[i].n)
+            fail_msg("%s: %d nodes and not %d", cases[i].ops,
+                     (int)gx_match_length(p.model.graph, p.at, 0), (int)cases[i].n);
+        test_walk_free(&p.model);
+    }
+}
+
+/* --- what is refused --- */
+
+static void groups_refuse_what_they_do_not_do(void **state)
+{
+    static const struct {
+        const char *ops, *outputs;
+        int32_t n;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { A B C, "j", 6, NULL },
+        { A B, "h, i", 4, NULL },
+        { BACK("i", "x", "at", "s") BACK("j", "di", "bt", "r"), "di, dj", 4, NULL },
+        { A LAYER("i", "h", "b", "bias: q, residual: r"), "i", 4,
+          "more than one plain product" },
+        { A LAYER("i", "h", "b", "act: relu, scale: 2"), "i", 4,
+          "more than one plain product" },
+        { "  - {op: gemm, name: h, a: x, b: a, alpha: 2, epilogue: {act: relu}}\n" B, "i",
+          4, "more than one plain product" },
+        { A LAYER("i", "s", "b", "bias: q"), "h, i", 4, "do not follow one another" },
+        { BACK("i", "x", "at", "s") BACK("j", "di", "bt", "r"), "di, dj, pj", 4,
+          "the product itself is read elsewhere" },
+        { BACK("i", "x", "at",
+               "s") "  - {op: gemm, name: pj, a: di, b: bt, trans_b: true}\n"
+                    "  - {op: epilogue.bwd, name: j, dy: pj, y: r, act: relu, dx: dj, "
+                    "dbias: g}\n",
+          "dj, g", 4, "more than one plain product" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        chain_group p;
+
+        open_group(&p, cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
+        const char *why = p.at->refuses(&p.group, &card);
+
+        if (cases[i].why)
+            assert_has(why ? why : "nothing", cases[i].why);
+        else if (why)
+            fail_msg("%s: refused: %s", cases[i].ops, why);
+        test_walk_free(&p.model);
+    }
+}
+
+static void cards_without_clusters_and_f32_are_refused(void **state)
+{
+    const gx_ctx old = { .cc = 89, .shared_optin_bytes = 1 << 17 };
+    const gx_ctx small = { .cc = 90, .shared_optin_bytes = 1 << 10 };
+    chain_group p;
+
+    (void)state;
+    open_group(&p, A B C, "j", 6, "bf16");
+    assert_null(p.at->refuses(&p.group, &card));
+    assert_has(p.at->refuses(&p.group, &old), "no clusters");
+    assert_has(p.at->refuses(&p.group, &small), "shared memory");
+    test_walk_free(&p.model);
+    open_group(&p, A B C, "j", 6, "f32");
+    assert_has(p.at->refuses(&p.group, &card), "no tensor cores");
+    test_walk_free(&p.model);
+}
+
+static void place(chain_group *p)
+{
+    for (int c = 0; c < p->group.n_calls; c++) {
+        for (int arg = 0; arg < GX_MAX_ARGS; arg++)
+            p->calls[c].arg[arg].data =
+                (void *)((uintptr_t)p->calls[c].arg[arg].data * 4096);
+    }
+}
+
+static void weights_that_are_not_aligned_are_refused(void **state)
+{
+    gx_prepared prepared = { .n_algos = 1 };
+    gx_error err = { 0 };
+    chain_group p;
+
+    (void)state;
+    open_group(&p, A B C, "j", 6, "bf16");
+    place(&p);
+    assert_ok(p.at->prepare(&p.group, &card, &prepared, &err), &err);
+    assert_int_equal(prepared.n_launches, 1);
+    assert_true(prepared.n_algos >= 1);
+    p.calls[2].arg[GX_GEMM_B].data = (char *)p.calls[2].arg[GX_GEMM_B].data + 2;
+    prepared = (gx_prepared){ .n_algos = 1 };
+    assert_int_equal(p.at->prepare(&p.group, &card, &prepared, &err), GX_ERR_UNSUPPORTED);
+    assert_has(err.message, "not aligned to 16 bytes");
+    test_walk_free(&p.model);
+}
+
+/* Loading a kernel for a large cluster asks the device three things; each may fail. */
+static void each_call_may_fail(void **state)
+{
+    static const char *const calls[] = { "cudaFuncGetAttributes",
+                                         "cudaOccupancyMaxActiveClusters",
+                                         "cudaLaunchKernelExC" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+        gx_prepared prepared = { .n_algos = 1 };
+        gx_error err = { 0 };
+        gx_ctx ctx = card;
+        chain_group p;
+
+        open_group(&p, A B C, "j", 6, "bf16");
+        place(&p);
+        fake_begin();
+        fake_fail(calls[i], 1, 999);
+        gx_status st = p.at->prepare(&p.group, &card, &prepared, &err);
+
+        if (st == GX_OK)
+            st = p.at->launch(&p.group, &prepared, &ctx, &err);
+        assert_int_not_equal(st, GX_OK);
+        assert_has(err.message, calls[i]);
+        fake_begin();
+        test_walk_free(&p.model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_goes_as_far_as_layers_follow_and_are_narrow),
+        cmocka_unit_test(groups_refuse_what_they_do_not_do),
+        cmocka_unit_test(cards_without_clusters_and_f32_are_refused),
+        cmocka_unit_test(weights_that_are_not_aligned_are_refused),
+        cmocka_unit_test(each_call_may_fail),
+    };
+
+    path_start(false);
+    return cmocka_run_group_tests_name("fault_chain", tests, NULL, NULL);
+}
