@@ -66,6 +66,9 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "lanes: %d, expected 0 (as measured) or 1 to %d", options->lanes,
                        (int)GX_MAX_LANES);
+    if ((unsigned)options->order > GX_ORDER_DATA_FIRST)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no order %d of the nodes",
+                       (int)options->order);
     if (options->steps_per_launch != 0 && options->steps_per_launch != GX_STEPS_AUTO &&
         !gx_launch_is_possible(options->steps_per_launch, false))
         return GX_FAIL(err, GX_ERR_ARGUMENT,
@@ -77,13 +80,14 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
                            "steps per launch mean something on a GPU alone; the plan is "
                            "for the CPU");
         if (options->force || options->lanes > 1 || options->programmatic == GX_ON ||
-            options->skip_if == GX_ON)
+            options->skip_if == GX_ON || options->order == GX_ORDER_DATA_FIRST)
             return GX_FAIL(err, GX_ERR_ARGUMENT,
                            "%s means something on a GPU alone; the plan is for the CPU",
                            options->force                   ? "forcing an alternative"
                            : options->lanes > 1             ? "more than one lane"
                            : options->programmatic == GX_ON ? "programmatic launch"
-                                                            : "an IF node");
+                           : options->skip_if == GX_ON      ? "an IF node"
+                                                            : "data first");
         return GX_OK;
     }
     return options->force ? check_force(options->force, err) : GX_OK;
@@ -100,6 +104,10 @@ static gx_status check_pinned(const gx_plan *plan, const gx_plan_options *option
     else if (options->unfused != plan->unfused)
         what = options->unfused ? "an unfused plan is asked for"
                                 : "a fused plan is asked for";
+    else if (options->order != GX_ORDER_AUTO && options->order != plan->order)
+        what = options->order == GX_ORDER_DATA_FIRST
+                   ? "the backward pass is asked for data first"
+                   : "the backward pass is asked for as derived";
     else if (options->lanes > 0 && options->lanes < plan->n_lanes)
         what = "fewer lanes are asked for";
     else if (options->programmatic == GX_ON && !plan->programmatic)
@@ -209,6 +217,8 @@ gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
     if (!made)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a plan");
     made->graph = graph;
+    made->given = graph;
+    made->order = GX_ORDER_DERIVED;
     made->device = options->device;
     made->n_lanes = 1;
     gx_launch_trials(made->info.launch_trial);
@@ -217,6 +227,7 @@ gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
     for (int i = 0; i < 2; i++) {
         made->info.programmatic_us[i] = -1;
         made->info.skip_us[i] = -1;
+        made->info.order_us[i] = -1;
     }
     made->arena = gx_arena_create();
     if (!made->arena)
@@ -235,11 +246,17 @@ void gx_plan_free(gx_plan *plan)
 {
     if (!plan)
         return;
+    gx_graph_permuted_free(plan->reordered);
     gx_arena_free(plan->arena);
     free(plan);
 }
 
 /* --- inspection --- */
+
+const gx_graph *gx_plan_graph(const gx_plan *plan)
+{
+    return plan->graph;
+}
 
 size_t gx_plan_unit_count(const gx_plan *plan)
 {
@@ -369,6 +386,7 @@ gx_plan_info gx_plan_info_get(const gx_plan *plan)
 
     info.device = plan->device;
     info.n_lanes = plan->n_lanes;
+    info.order = plan->order;
     info.programmatic = plan->programmatic;
     info.skip_if = plan->skip_if;
     info.unfused = plan->unfused;

@@ -54,7 +54,10 @@ static inline int gx_planned_launches(const gx_unit *unit)
 }
 
 struct gx_plan {
-    const gx_graph *graph;
+    const gx_graph *graph; /* with its nodes as the units count them */
+    const gx_graph *given; /* the caller's, whose nodes stand as derived */
+    gx_graph *reordered;   /* its nodes, data first; NULL: not made, or no other order */
+    gx_node_order order;   /* never GX_ORDER_AUTO */
     gx_arena *arena;
     int device;
     gx_unit *units;
@@ -72,6 +75,23 @@ struct gx_plan {
     bool unfused;
     gx_plan_info info;
 };
+
+/* --- node_order.c: in which order the nodes stand --- */
+
+/* order[i]: which node of the graph stands at place i when what the backward pass goes on
+ * from comes first and what stands beside it, weight gradients and sums of such, behind
+ * the last backward node; all else, and each of the two among themselves, as in the
+ * graph. What reads nothing that the pass has made, as the value of a loss, stays where
+ * it is, and so does a node whose result or operand a node that it would pass touches.
+ * `order` has room for the nodes; *differs: it is another order than the graph's. */
+gx_status gx_data_first(const gx_graph *graph, int32_t *order, bool *differs,
+                        gx_error *err) GX_MUST_CHECK;
+/* Sets plan->order and the graph in it; units of another order must not be used then. */
+gx_status gx_plan_use_order(gx_plan *plan, gx_node_order order,
+                            gx_error *err) GX_MUST_CHECK;
+
+/* The order of that name; false: none has it. */
+bool gx_node_order_find(const char *name, gx_node_order *order);
 
 /* --- match.c: which alternatives may cover nodes [first, first + n) --- */
 

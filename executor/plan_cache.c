@@ -14,6 +14,8 @@
  *       "hash": {steps: 32, loop: false, us: [.., ..]}
  *     skips:
  *       "hash": {if: false, us: [.., ..]}
+ *     orders:
+ *       "hashes": {order: derived, us: [.., ..]}
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,18 +32,21 @@
 typedef struct entry {
     struct entry *next; /* in its bucket */
     const char *key;
-    const char *alternative; /* of a site; else STEP, LAUNCH or SKIP */
+    const char *alternative; /* of a site; else STEP, LAUNCH, SKIP or ORDER */
+    bool is_new;             /* measured since the cache was opened */
     const char *refused;
     gx_choice_fields fields;
     gx_step_choice step;
     gx_launch_choice launch;
     gx_skip_choice skip;
+    gx_order_choice order;
 } entry;
 
 /* What stands in the place of an alternative's name, which none of them is. */
 static const char STEP[] = "<step>";
 static const char LAUNCH[] = "<launch>";
 static const char SKIP[] = "<skip>";
+static const char ORDER[] = "<order>";
 
 enum {
     FORMAT = 2, /* 2: three lanes; what 1 knew of kernels is of older ones */
@@ -67,7 +72,8 @@ static void set_note(gx_cache *cache, const char *what, const char *why)
 
 static bool is_section(const char *alternative)
 {
-    return alternative == STEP || alternative == LAUNCH || alternative == SKIP;
+    return alternative == STEP || alternative == LAUNCH || alternative == SKIP ||
+           alternative == ORDER;
 }
 
 static entry **bucket(gx_cache *cache, const char *key)
@@ -126,7 +132,7 @@ bool gx_cache_find(const gx_cache *cache, const char *key, gx_candidate *candida
             return false;
     }
     candidate->known = true;
-    candidate->cached = true;
+    candidate->cached = !e->is_new;
     candidate->us = e->fields.us;
     candidate->n_launches = (int)e->fields.n_launches;
     candidate->workspace_bytes = (size_t)e->fields.workspace_bytes;
@@ -141,6 +147,7 @@ void gx_cache_add(gx_cache *cache, const char *key, const gx_candidate *candidat
 
     if (!e)
         return;
+    e->is_new = true;
     e->refused =
         candidate->refused ? gx_arena_text(cache->arena, candidate->refused) : NULL;
     e->fields = (gx_choice_fields){
@@ -216,6 +223,25 @@ void gx_cache_add_skip(gx_cache *cache, const char *key, const gx_skip_choice *c
     if (!e)
         return;
     e->skip = *choice;
+    cache->changed = true;
+}
+
+bool gx_cache_find_order(const gx_cache *cache, const char *key, gx_order_choice *choice)
+{
+    const entry *e = find(cache, key, ORDER);
+
+    if (e)
+        *choice = e->order;
+    return e != NULL;
+}
+
+void gx_cache_add_order(gx_cache *cache, const char *key, const gx_order_choice *choice)
+{
+    entry *e = make(cache, key, ORDER);
+
+    if (!e)
+        return;
+    e->order = *choice;
     cache->changed = true;
 }
 
@@ -364,11 +390,35 @@ static void read_skip(gx_cache *cache, gx_diagnostics *list, const char *key,
         e->skip = skip;
 }
 
+static void read_order(gx_cache *cache, gx_diagnostics *list, const char *key,
+                       const gx_doc *doc)
+{
+    static const char *const keys[] = { "order", "us", NULL };
+    gx_order_choice order = { .order = GX_ORDER_DERIVED };
+    const char *name;
+    entry *e;
+
+    if (!gx_plan_doc_is_map(list, doc, "order", keys) ||
+        !(name = gx_plan_doc_text(list, doc, "order")) ||
+        !read_reals(list, doc, "us", order.us, 2))
+        return;
+    if (!gx_node_order_find(name, &order.order)) {
+        gx_report(list, gx_plan_doc_get(doc, "order")->pos, "no order is named \"%s\"",
+                  name);
+        return;
+    }
+    if (find(cache, key, ORDER))
+        return;
+    e = make(cache, key, ORDER);
+    if (e)
+        e->order = order;
+}
+
 static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *doc)
 {
-    static const char *const keys[] = { "gexec_cache", "device", "sites", "steps",
-                                        "launches",    "skips",  NULL };
-    const gx_doc *device, *sites, *steps, *launches, *skips;
+    static const char *const keys[] = { "gexec_cache", "device", "sites",  "steps",
+                                        "launches",    "skips",  "orders", NULL };
+    const gx_doc *device, *sites, *steps, *launches, *skips, *orders;
     int64_t version;
 
     if (!gx_plan_doc_is_map(list, doc, "plan cache", keys) ||
@@ -378,7 +428,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
     sites = gx_plan_doc_get(doc, "sites");
     steps = gx_plan_doc_get(doc, "steps");
     launches = gx_plan_doc_get(doc, "launches"); /* may be missing, */
-    skips = gx_plan_doc_get(doc, "skips");       /* this too */
+    skips = gx_plan_doc_get(doc, "skips");       /* this too, */
+    orders = gx_plan_doc_get(doc, "orders");     /* and this */
     if (version != FORMAT || !device || !sites || !steps) {
         gx_report(list, doc->pos, "not a plan cache of format %d", (int)FORMAT);
         return;
@@ -387,7 +438,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
         !gx_plan_doc_is_map(list, sites, "sites", NULL) ||
         !gx_plan_doc_is_map(list, steps, "steps", NULL) ||
         (launches && !gx_plan_doc_is_map(list, launches, "launches", NULL)) ||
-        (skips && !gx_plan_doc_is_map(list, skips, "skips", NULL)))
+        (skips && !gx_plan_doc_is_map(list, skips, "skips", NULL)) ||
+        (orders && !gx_plan_doc_is_map(list, orders, "orders", NULL)))
         return;
     for (size_t i = 0; i < sites->n; i++) {
         const gx_doc *site = sites->item[i];
@@ -403,6 +455,8 @@ static void read_document(gx_cache *cache, gx_diagnostics *list, const gx_doc *d
         read_launch(cache, list, launches->key[i], launches->item[i]);
     for (size_t i = 0; skips && i < skips->n; i++)
         read_skip(cache, list, skips->key[i], skips->item[i]);
+    for (size_t i = 0; orders && i < orders->n; i++)
+        read_order(cache, list, orders->key[i], orders->item[i]);
 }
 
 /* Adds what the file has and the cache has not. What is wrong with it is noted, and what
@@ -455,7 +509,10 @@ gx_status gx_cache_open(const char *folder, const gx_device_info *device,
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the plan cache");
     }
     made->device = *device;
-    made->folder = gx_cache_folder(made->arena, folder);
+    const bool in_memory = folder && !folder[0];
+
+    if (!in_memory)
+        made->folder = gx_cache_folder(made->arena, folder);
     if (made->folder)
         made->path = file_path(made);
     if (gx_arena_failed(made->arena)) {
@@ -464,7 +521,7 @@ gx_status gx_cache_open(const char *folder, const gx_device_info *device,
     }
     if (made->path)
         read_file(made);
-    else
+    else if (!in_memory)
         set_note(made, "no plan cache", "neither XDG_CACHE_HOME nor HOME is set");
     *cache = made;
     return GX_OK;
@@ -563,7 +620,16 @@ static void put_skip(gx_text *text, const entry *e)
     gx_text_put(text, "}\n");
 }
 
-/* `kind`: NULL for the sites, or STEP, LAUNCH or SKIP. */
+static void put_order(gx_text *text, const entry *e)
+{
+    gx_text_put(text, "  ");
+    gx_plan_doc_quote(text, e->key);
+    gx_text_format(text, ": {order: %s, us: ", gx_node_order_name(e->order.order));
+    put_reals(text, e->order.us, 2);
+    gx_text_put(text, "}\n");
+}
+
+/* `kind`: NULL for the sites, or STEP, LAUNCH, SKIP or ORDER. */
 static void put_section(const gx_cache *cache, gx_text *text, const char *name,
                         const char *kind)
 {
@@ -582,6 +648,8 @@ static void put_section(const gx_cache *cache, gx_text *text, const char *name,
                 put_launch(text, e);
             else if (kind == SKIP)
                 put_skip(text, e);
+            else if (kind == ORDER)
+                put_order(text, e);
             else
                 put_site(text, e, cache->buckets[i]);
         }
@@ -608,6 +676,7 @@ void gx_cache_save(gx_cache *cache)
     put_section(cache, &text, "steps", STEP);
     put_section(cache, &text, "launches", LAUNCH);
     put_section(cache, &text, "skips", SKIP);
+    put_section(cache, &text, "orders", ORDER);
     if (gx_plan_doc_save(cache->path, &text, &err) != GX_OK)
         set_note(cache, "the plan cache was not written", err.message);
     else

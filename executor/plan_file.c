@@ -4,6 +4,7 @@
  *     model: digits-mlp
  *     kind: train
  *     device: {name: ..., cc: 90, driver: ..., runtime: ..., cublaslt: ..., gexec: ...}
+ *     order: derived                        or data-first; without: derived
  *     lanes: 1
  *     programmatic: true
  *     unfused: false
@@ -74,7 +75,8 @@ gx_status gx_plan_write(const gx_plan *plan, const char *path, gx_error *err)
     gx_plan_doc_quote(&text, plan->graph->name ? plan->graph->name : "");
     gx_text_format(&text, "\nkind: %s\n", kind_name(plan->graph));
     gx_plan_doc_put_device(&text, &device);
-    gx_text_format(&text, "lanes: %d\nprogrammatic: %s\nunfused: %s\n", plan->n_lanes,
+    gx_text_format(&text, "order: %s\nlanes: %d\nprogrammatic: %s\nunfused: %s\n",
+                   gx_node_order_name(plan->order), plan->n_lanes,
                    bool_name(plan->programmatic), bool_name(plan->unfused));
     if (gx_plan_may_skip(plan))
         gx_text_format(&text, "skip_if: %s\n", bool_name(plan->skip_if));
@@ -242,11 +244,32 @@ static void read_launch(reader *r, const gx_doc *doc)
     r->plan->info.step_loop = loop;
 }
 
+/* The units name the nodes in that order. */
+static gx_status read_order(reader *r, const gx_doc *doc, gx_error *err)
+{
+    const bool on_cpu = r->plan->device == GX_CPU;
+    gx_node_order order = GX_ORDER_DERIVED;
+    const char *name;
+
+    if (!gx_plan_doc_get(doc, "order"))
+        return GX_OK;
+    name = gx_plan_doc_text(r->list, doc, "order");
+    if (name &&
+        (!gx_node_order_find(name, &order) || (on_cpu && order != GX_ORDER_DERIVED)))
+        gx_report(r->list, gx_plan_doc_get(doc, "order")->pos,
+                  "order: expected %s, found \"%s\"",
+                  on_cpu ? "\"derived\", as it is on the CPU"
+                         : "\"derived\" or \"data-first\"",
+                  name);
+    GX_TRY(gx_diagnostics_status(r->list, err));
+    return gx_plan_use_order(r->plan, order, err);
+}
+
 static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device)
 {
     static const char *const keys[] = { "gexec_plan", "model",        "kind",    "device",
                                         "lanes",      "programmatic", "unfused", "launch",
-                                        "skip_if",    "units",        NULL };
+                                        "skip_if",    "order",        "units",   NULL };
     gx_plan *plan = r->plan;
     const gx_doc *map, *units;
     const char *kind;
@@ -300,6 +323,8 @@ gx_status gx_plan_file_read(gx_plan *plan, const char *path, const gx_device_inf
         read_head(&r, doc, device);
         st = gx_diagnostics_status(list, err);
     }
+    if (st == GX_OK)
+        st = read_order(&r, doc, err);
     if (st == GX_OK)
         st = read_units(&r, gx_plan_doc_get(doc, "units"), err);
     if (st == GX_OK && plan->skip_if && !gx_plan_may_skip(plan)) {

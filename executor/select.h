@@ -95,12 +95,14 @@ gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
 
 typedef struct gx_cache gx_cache;
 
-/* The device's file in `folder` (NULL: the user's cache folder). A file that cannot be
- * used is no error: gx_cache_note says why it was left aside. */
+/* The device's file in `folder` (NULL: the user's cache folder; "": there is none, and
+ * what is added is known until the cache is closed). A file that cannot be used is no
+ * error: gx_cache_note says why it was left aside. */
 gx_status gx_cache_open(const char *folder, const gx_device_info *device,
                         gx_cache **cache, gx_error *err) GX_MUST_CHECK;
 void gx_cache_close(gx_cache *cache);
-/* Fills the candidate when the cache knows it; texts live in `arena`. */
+/* Fills the candidate when the cache knows it, which is `cached` unless it was measured
+ * since the cache was opened; texts live in `arena`. */
 bool gx_cache_find(const gx_cache *cache, const char *key, gx_candidate *candidate,
                    gx_arena *arena);
 /* Remembers a candidate. When memory is out it is only not remembered, and noted. */
@@ -138,6 +140,15 @@ typedef struct gx_skip_choice {
 bool gx_cache_find_skip(const gx_cache *cache, const char *key, gx_skip_choice *choice);
 void gx_cache_add_skip(gx_cache *cache, const char *key, const gx_skip_choice *choice);
 
+/* Which order of the nodes was measured to run best, by the hashes of the units in both.
+ */
+typedef struct gx_order_choice {
+    gx_node_order order;
+    double us[2]; /* as gx_plan_info's order_us */
+} gx_order_choice;
+bool gx_cache_find_order(const gx_cache *cache, const char *key, gx_order_choice *choice);
+void gx_cache_add_order(gx_cache *cache, const char *key, const gx_order_choice *choice);
+
 /* Writes what was added, together with what others have written meanwhile. */
 void gx_cache_save(gx_cache *cache);
 /* NULL, or why the cache could not be read or written; lives as long as the cache. */
@@ -156,14 +167,14 @@ bool gx_launch_is_possible(int64_t steps_per_launch, bool loop);
 enum { GX_PLAN_HASH_SIZE = 40 };
 
 #if GX_HAVE_CUDA
-/* "#" and 32 digits over the units' keys, alternatives and algorithms. */
+/* "#" and 32 digits over the order and the units' keys, alternatives and algorithms. */
 void gx_plan_hash(const gx_plan *plan, char text[GX_PLAN_HASH_SIZE]);
 /* plan_launch_cuda.c: how many steps a launch, as remembered or as measured now. `cache`
  * may be NULL. */
 gx_status gx_choose_launch(gx_plan *plan, const gx_plan_options *options, gx_cache *cache,
                            gx_error *err) GX_MUST_CHECK;
-/* plan_cuda.c: whether graphs have the updates in an IF node: as asked for, as remembered
- * or as measured now. `cache` may be NULL. */
+/* plan_skip_cuda.c: whether graphs have the updates in an IF node: as asked for, as
+ * remembered or as measured now. `cache` may be NULL. */
 gx_status gx_choose_skip(gx_plan *plan, const gx_plan_options *options,
                          const gx_device_info *device, gx_cache *cache,
                          gx_error *err) GX_MUST_CHECK;

@@ -231,6 +231,12 @@ int32_t gx_graph_append(gx_graph *graph, const char *op, const char *name, gx_ph
  * is every TEMP that has no producer then. Ids change: producers, names and args are
  * renumbered. false: memory is out. */
 bool gx_graph_reorder(gx_graph *graph, const int32_t *order, size_t n);
+/* permute.c: a graph whose nodes are nodes[order[0]], nodes[order[1]], ..., all of them;
+ * value ids stay. All but its nodes, values and the numbers of its names is shared with
+ * `graph`, which must outlive it and stay as it is; the rest lies in `arena`, but for
+ * what gx_graph_permuted_free frees. Nothing is added to it. NULL: memory is out. */
+gx_graph *gx_graph_permuted(const gx_graph *graph, const int32_t *order, gx_arena *arena);
+void gx_graph_permuted_free(gx_graph *graph);
 int32_t gx_graph_value_id(const gx_graph *graph, const char *name); /* -1: none */
 int32_t gx_graph_node_id(const gx_graph *graph, const char *name);
 

@@ -493,6 +493,9 @@ static void on_the_cpu_each_op_is_a_unit(void **state)
     info = gx_plan_info_get(plan);
     assert_int_equal(info.device, GX_CPU);
     assert_int_equal(info.n_lanes, 1);
+    assert_int_equal(info.order, GX_ORDER_DERIVED);
+    assert_true(info.order_us[0] < 0 && info.order_us[1] < 0);
+    assert_ptr_equal(gx_plan_graph(plan), graph);
     assert_false(info.programmatic);
     assert_true(info.lane_us[0] < 0 && info.programmatic_us[1] < 0);
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
@@ -520,6 +523,8 @@ static void options_that_mean_nothing_here_are_refused(void **state)
         { { .device = GX_CPU, .force = "tile" }, "forcing an alternative" },
         { { .device = GX_CPU, .lanes = 2 }, "more than one lane" },
         { { .device = GX_CPU, .programmatic = GX_ON }, "programmatic launch" },
+        { { .device = GX_CPU, .order = GX_ORDER_DATA_FIRST }, "data first" },
+        { { .device = 0, .order = (gx_node_order)3 }, "no order 3" },
         { { .device = GX_CPU, .lanes = 4 }, "lanes: 4" },
         { { .device = GX_CPU, .lanes = -1 }, "lanes: -1" },
         { { .device = -2 }, "no device -2" },

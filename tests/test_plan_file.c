@@ -126,6 +126,11 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
     try_changed(graph, "driver: 0", "driver: 13000", GX_ERR_MODEL,
                 "made for driver 13000");
     try_changed(graph, "kind: train", "kind: eval", GX_ERR_MODEL, "kind");
+    try_changed(graph, "order: derived", "order: data-first", GX_ERR_MODEL,
+                "order: expected \"derived\", as it is on the CPU");
+    try_changed(graph, "order: derived", "order: [derived]", GX_ERR_MODEL, "order");
+    try_changed(graph, "order: derived", "ordr: derived", GX_ERR_MODEL,
+                "did you mean \"order\"?");
     try_changed(graph, "lanes: 1", "lanes: 7", GX_ERR_MODEL, "expected 1 to 3");
     try_changed(graph,
                 "units:", "launch: {steps: 4097, loop: false}\nunits:", GX_ERR_MODEL,
@@ -286,7 +291,9 @@ static void choices_come_back_whole(void **state)
                                       .loop = true,
                                       .us = { 10, 9, 8.5, 8.25, 8.125, -1, -1, 11 } };
     gx_step_choice step_out;
+    const gx_order_choice order = { .order = GX_ORDER_DATA_FIRST, .us = { 12.5, 11.25 } };
     gx_launch_choice launch_out;
+    gx_order_choice order_out;
 
     (void)state;
     in.has_algo = true;
@@ -297,6 +304,11 @@ static void choices_come_back_whole(void **state)
     gx_cache_add(cache, "tf32: gemm f32[1, 2] #ab", &bad);
     gx_cache_add_step(cache, "step #1", &step);
     gx_cache_add_launch(cache, "step #1", &launch); /* a key says nothing of the kind */
+    gx_cache_add_order(cache, "step #1", &order);
+    /* What was measured just now is known, and is not from the cache. */
+    assert_true(gx_cache_find(cache, "tf32: gemm f32[1, 2] #ab", &out, arena));
+    assert_true(out.known && !out.cached);
+    out = (gx_candidate){ .alternative = &lt };
     save_and_close(cache);
 
     cache = open_cache(folder, &card);
@@ -323,6 +335,10 @@ static void choices_come_back_whole(void **state)
     assert_int_equal(launch_out.steps_per_launch, 32);
     assert_true(launch_out.loop);
     assert_memory_equal(launch_out.us, launch.us, sizeof launch.us);
+    assert_true(gx_cache_find_order(cache, "step #1", &order_out));
+    assert_int_equal(order_out.order, GX_ORDER_DATA_FIRST);
+    assert_memory_equal(order_out.us, order.us, sizeof order.us);
+    assert_false(gx_cache_find_order(cache, "step #2", &order_out));
     assert_false(gx_cache_find_launch(cache, "step #2", &launch_out));
     gx_cache_close(cache);
     gx_arena_free(arena);
@@ -424,6 +440,44 @@ static void a_step_without_its_edges_is_measured_again(void **state)
         else
             assert_null(gx_cache_note(cache));
         assert_int_equal(gx_cache_find_step(cache, "step", &found), lists[i][2] != NULL);
+        gx_cache_close(cache);
+    }
+    free(text);
+    free(path);
+    free(folder);
+}
+
+static void an_order_that_no_plan_has_is_told(void **state)
+{
+    static const char *const orders[][2] = {
+        { "order: sideways", "no order is named \"sideways\"" },
+        { "order: auto", "no order is named \"auto\"" },
+        { "ordr: derived", "did you mean \"order\"?" },
+    };
+    char *folder = test_path("orders");
+    gx_cache *cache = open_cache(folder, &card);
+    const gx_order_choice order = { .order = GX_ORDER_DERIVED, .us = { 1, 2 } };
+    gx_order_choice found;
+    size_t length;
+
+    (void)state;
+    gx_cache_add_order(cache, "both", &order);
+    save_and_close(cache);
+    char *path = cache_file(folder);
+    char *text = test_read(path, &length);
+    char *at = strstr(text, "order: derived");
+
+    assert_non_null(at);
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        fprintf(file, "%.*s%s%s", (int)(at - text), text, orders[i][0],
+                at + strlen("order: derived"));
+        fclose(file);
+        cache = open_cache(folder, &card);
+        assert_has(gx_cache_note(cache), orders[i][1]);
+        assert_false(gx_cache_find_order(cache, "both", &found));
         gx_cache_close(cache);
     }
     free(text);
@@ -560,6 +614,7 @@ int main(void)
         cmocka_unit_test(two_that_write_at_once_keep_both),
         cmocka_unit_test(cards_and_versions_have_files_of_their_own),
         cmocka_unit_test(a_step_without_its_edges_is_measured_again),
+        cmocka_unit_test(an_order_that_no_plan_has_is_told),
         cmocka_unit_test(a_broken_cache_is_left_aside_with_the_reason_and_replaced),
         cmocka_unit_test(a_cache_of_another_format_is_left_aside),
         cmocka_unit_test(a_cache_that_cannot_be_written_is_noted),

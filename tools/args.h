@@ -64,6 +64,7 @@ typedef struct gx_args {
     const char *plan, *force, *resume;
     int64_t lanes;
     int programmatic; /* gx_choice */
+    int order;        /* gx_node_order */
     int skip;         /* gx_choice: on is "if", off "predicate" */
     int evaluate;     /* gx_eval_when */
     const char *loss_out;

@@ -229,10 +229,11 @@ void gx_compare_print_environment(const gx_compare *compare, FILE *out)
             gx_version());
     fprintf(out,
             "  plan %s: %zu units, %zu measured now, %zu from the cache or a file; %d "
-            "lane%s%s%s\n",
+            "lane%s%s%s%s\n",
             gx_plan_mark(session->plan[GX_PROGRAM_TRAIN]).text,
             gx_plan_unit_count(session->plan[GX_PROGRAM_TRAIN]), plan.n_measured,
             plan.n_cached, plan.n_lanes, plan.n_lanes == 1 ? "" : "s",
+            plan.order == GX_ORDER_DATA_FIRST ? ", data first" : "",
             plan.programmatic ? ", programmatic edges" : "",
             plan.skip_if ? ", updates in an IF node" : "");
     gx_launches_print(session->plan[GX_PROGRAM_TRAIN], out);

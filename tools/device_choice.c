@@ -17,9 +17,10 @@ static bool asks_for_gpu(const gx_args *args)
 static gx_status choose_cpu(const gx_args *args)
 {
     if (args->force || args->lanes > 0 || args->programmatic != GX_AUTO ||
-        args->unfused || args->skip != GX_AUTO || args->steps_per_launch != 1)
-        gx_say(args, "--force, --lanes, --pdl, --unfused, --skip and --steps-per-launch "
-                     "change nothing on the CPU");
+        args->order == GX_ORDER_DATA_FIRST || args->unfused || args->skip != GX_AUTO ||
+        args->steps_per_launch != 1)
+        gx_say(args, "--force, --lanes, --pdl, --order, --unfused, --skip and "
+                     "--steps-per-launch change nothing on the CPU");
     return GX_OK;
 }
 

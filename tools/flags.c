@@ -13,6 +13,7 @@ enum {
 /* In the order of the enumerations that they fill. */
 static const char *const targets[] = { "auto", "cpu", "gpu", NULL };
 static const char *const choices[] = { "auto", "on", "off", NULL };
+static const char *const orders[] = { "auto", "derived", "data-first", NULL };
 static const char *const skips[] = { "auto", "if", "predicate", NULL };
 static const char *const automatic[] = { "auto", NULL }; /* GX_STEPS_AUTO */
 static const char *const evaluations[] = { "epoch", "end", "never", NULL };
@@ -81,6 +82,10 @@ static const gx_flag flags[] = {
       "streams, 1 to 3 (default: as measured)" },
     { "--pdl", NULL, "auto|on|off", GX_FLAG_CHOICE, AT(programmatic), 0, 0, choices,
       MODEL, "programmatic dependent launch (default: as measured)" },
+    { "--order", NULL, "auto|derived|data-first", GX_FLAG_CHOICE, AT(order), 0, 0, orders,
+      MODEL,
+      "of the backward pass: layer by layer, or data gradients first (default: as "
+      "measured)" },
     { "--pdl-report", NULL, NULL, SWITCH(pdl_report), NO_RANGE, GX_CMD_PLAN,
       "what each programmatic edge gains, measured, and no stages" },
     { "--no-cache", NULL, NULL, SWITCH(no_cache), NO_RANGE, MODEL,

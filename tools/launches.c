@@ -94,10 +94,23 @@ static void print_skip(const gx_plan *plan, FILE *out)
                     info.skip_if == (i == 1) ? ", taken" : "");
 }
 
+static void print_orders(const gx_plan_info *info, FILE *out)
+{
+    static const gx_node_order orders[2] = { GX_ORDER_DERIVED, GX_ORDER_DATA_FIRST };
+
+    for (int i = 0; i < 2; i++)
+        if (info->order_us[i] >= 0)
+            fprintf(out, "  a step in the order %s: %s%s\n",
+                    gx_node_order_name(orders[i]),
+                    gx_words_seconds(info->order_us[i] * 1e-6).text,
+                    info->order == orders[i] ? ", taken" : "");
+}
+
 void gx_launches_print(const gx_plan *plan, FILE *out)
 {
     const gx_plan_info info = gx_plan_info_get(plan);
 
+    print_orders(&info, out);
     print_skip(plan, out);
     for (int i = 0; i < GX_N_LAUNCH_TRIALS; i++) {
         const gx_launch_trial *const trial = &info.launch_trial[i];
@@ -116,6 +129,9 @@ void gx_launches_put(gx_json *json, const gx_plan *plan)
 {
     const gx_plan_info info = gx_plan_info_get(plan);
 
+    gx_json_text(json, "order", gx_node_order_name(info.order));
+    gx_json_figure(json, "derived_step_s", info.order_us[0] * 1e-6);
+    gx_json_figure(json, "data_first_step_s", info.order_us[1] * 1e-6);
     gx_json_bool(json, "skip_if", info.skip_if);
     gx_json_figure(json, "predicated_step_s", info.skip_us[0] * 1e-6);
     gx_json_figure(json, "if_step_s", info.skip_us[1] * 1e-6);

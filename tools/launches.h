@@ -1,5 +1,5 @@
 /* How many steps a launch of the graph holds: what the flags ask for, what is measured,
- * and what is said of it; of updates that are skipped as well. */
+ * and what is said of it; of updates that are skipped and of the order as well. */
 #ifndef GX_LAUNCHES_H
 #define GX_LAUNCHES_H
 
@@ -18,9 +18,10 @@ void gx_launches_take(gx_session *session, const gx_plan *plan);
 
 /* "50 steps a launch, unrolled", "... in a loop"; "one step a launch". */
 gx_words gx_launches_words(const gx_session *session);
-/* The trials, a line each; nothing where there were none. Likewise an IF node. */
+/* The trials, a line each; nothing where there were none. Likewise an IF node,
+ * and both orders of the backward pass. */
 void gx_launches_print(const gx_plan *plan, FILE *out);
-/* The same, as an array that is empty then; skip_if and its trials. */
+/* The same, as an array that is empty then; skip_if and the order, with their trials. */
 void gx_launches_put(gx_json *json, const gx_plan *plan);
 
 #endif

@@ -86,7 +86,6 @@ void gx_plan_print_edges(const gx_session *session, const gx_edge_report *report
 {
     static const char *const heads[] = { "before", "ops",      "unit", "ops", "gain",
                                          "spread", "as equal", "is",   NULL };
-    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
     const gx_plan *const plan = session->plan[GX_PROGRAM_TRAIN];
 
     if (report->n_edges == 0) {
@@ -106,7 +105,7 @@ void gx_plan_print_edges(const gx_session *session, const gx_edge_report *report
             const gx_unit_info unit = gx_plan_unit(plan, ends[end]);
             char text[80];
 
-            gx_unit_text(graph, &unit, text, sizeof text);
+            gx_unit_text(plan, &unit, text, sizeof text);
             gx_text_table_cell(table, "%zu", ends[end]);
             gx_text_table_cell(table, "%s", text);
         }
@@ -123,13 +122,13 @@ void gx_plan_print_edges(const gx_session *session, const gx_edge_report *report
 
 static void put_ops(gx_json *json, const gx_session *session, const char *key, size_t at)
 {
-    const gx_unit_info unit = gx_plan_unit(session->plan[GX_PROGRAM_TRAIN], at);
+    const gx_plan *const plan = session->plan[GX_PROGRAM_TRAIN];
+    const gx_unit_info unit = gx_plan_unit(plan, at);
 
     gx_json_array(json, key);
     for (size_t n = 0; n < unit.n_nodes; n++)
-        gx_json_text(
-            json, NULL,
-            gx_graph_node(session->graph[GX_PROGRAM_TRAIN], unit.first_node + n).name);
+        gx_json_text(json, NULL,
+                     gx_graph_node(gx_plan_graph(plan), unit.first_node + n).name);
     gx_json_end(json);
 }
 

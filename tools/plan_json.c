@@ -57,8 +57,9 @@ static void put_rejected(gx_json *json, const gx_plan *plan, size_t unit, size_t
     gx_json_end(json);
 }
 
-static void put_selection(gx_json *json, const gx_graph *graph, const gx_plan *plan)
+static void put_selection(gx_json *json, const gx_plan *plan)
 {
+    const gx_graph *const graph = gx_plan_graph(plan);
     const gx_plan_info info = gx_plan_info_get(plan);
 
     gx_json_object(json, "selection");
@@ -156,7 +157,7 @@ gx_status gx_plan_write_json(const gx_session *session, const gx_exec *exec,
     put_graph(json, graph);
     if (plan) {
         gx_json_text(json, "mark", gx_plan_mark(plan).text);
-        put_selection(json, graph, plan);
+        put_selection(json, plan);
         put_layout(json, graph, plan);
     }
     if (exec)

@@ -38,9 +38,9 @@ double gx_value_bytes(const gx_value_info *value)
     return bytes;
 }
 
-void gx_unit_text(const gx_graph *graph, const gx_unit_info *unit, char *text,
-                  size_t size)
+void gx_unit_text(const gx_plan *plan, const gx_unit_info *unit, char *text, size_t size)
 {
+    const gx_graph *const graph = gx_plan_graph(plan);
     size_t length = 0;
 
     text[0] = '\0';
@@ -211,7 +211,6 @@ void gx_plan_print_selection(const gx_session *session, FILE *out)
 {
     static const char *const heads[] = { "unit", "ops",       "alternative", "lane",
                                          "time", "workspace", "why not",     NULL };
-    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
     const gx_plan *const plan = session->plan[GX_PROGRAM_TRAIN];
     const gx_plan_info info = gx_plan_info_get(plan);
     gx_text_table *table = gx_text_table_create("rllrrrl");
@@ -228,7 +227,7 @@ void gx_plan_print_selection(const gx_session *session, FILE *out)
         const gx_unit_info unit = gx_plan_unit(plan, i);
         char text[120];
 
-        gx_unit_text(graph, &unit, text, sizeof text);
+        gx_unit_text(plan, &unit, text, sizeof text);
         gx_text_table_cell(table, "%zu", i);
         gx_text_table_cell(table, "%s", text);
         gx_text_table_cell(table, "%s",
@@ -269,9 +268,9 @@ void gx_plan_print_layout(const gx_session *session, FILE *out)
 
     for (size_t i = 0; i < gx_plan_unit_count(plan); i++)
         n_full += gx_plan_unit(plan, i).full_edge;
-    fprintf(out, "layout  %d lane%s, programmatic edges %s, in %s\n", info.n_lanes,
-            info.n_lanes == 1 ? "" : "s", info.programmatic ? "on" : "off",
-            gx_words_seconds(info.layout_s).text);
+    fprintf(out, "layout  order %s, %d lane%s, programmatic edges %s, in %s\n",
+            gx_node_order_name(info.order), info.n_lanes, info.n_lanes == 1 ? "" : "s",
+            info.programmatic ? "on" : "off", gx_words_seconds(info.layout_s).text);
     if (n_full > 0)
         fprintf(out, "  %zu edges are full: programmatic, each was measured to cost\n",
                 n_full);

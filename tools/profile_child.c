@@ -103,6 +103,7 @@ static bool take_words(child *c, char **words, int n_words, char *plan)
     c->args.force = NULL;
     c->args.lanes = -1;
     c->args.programmatic = GX_AUTO;
+    c->args.order = GX_ORDER_AUTO;
     c->args.skip = GX_AUTO;
     c->args.steps_per_launch = 1;
     c->args.step_loop = GX_AUTO;

@@ -30,8 +30,7 @@ gx_status gx_profile_figures(gx_profile *profile, gx_error *err)
     const gx_profile_pass *counted;
 
     if (!profile->unit)
-        GX_TRY(gx_profile_units(session->graph[GX_PROGRAM_TRAIN],
-                                session->plan[GX_PROGRAM_TRAIN], &profile->unit,
+        GX_TRY(gx_profile_units(session->plan[GX_PROGRAM_TRAIN], &profile->unit,
                                 &profile->n_units, err));
     gx_profile_unit_floors(profile->unit, profile->n_units, ceilings);
     for (int i = 0; i < 2; i++)

@@ -13,8 +13,7 @@ int64_t gx_profile_ns(double ns);
 /* --- profile_units.c --- */
 
 /* The units of a plan, without floors. */
-gx_status gx_profile_units(const gx_graph *graph, const gx_plan *plan,
-                           gx_profile_unit **units, size_t *n_units,
+gx_status gx_profile_units(const gx_plan *plan, gx_profile_unit **units, size_t *n_units,
                            gx_error *err) GX_MUST_CHECK;
 /* `ceilings` NULL: every floor is n/a. */
 void gx_profile_unit_floors(gx_profile_unit *units, size_t n_units,

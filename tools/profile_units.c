@@ -22,9 +22,10 @@ static gx_rate rate_of(const gx_graph *graph, const gx_unit_info *unit)
     return GX_RATE_F32;
 }
 
-gx_status gx_profile_units(const gx_graph *graph, const gx_plan *plan,
-                           gx_profile_unit **units, size_t *n_units, gx_error *err)
+gx_status gx_profile_units(const gx_plan *plan, gx_profile_unit **units, size_t *n_units,
+                           gx_error *err)
 {
+    const gx_graph *const graph = gx_plan_graph(plan);
     const size_t n = gx_plan_unit_count(plan);
     gx_profile_unit *made = calloc(n + 1, sizeof *made);
 
@@ -44,7 +45,7 @@ gx_status gx_profile_units(const gx_graph *graph, const gx_plan *plan,
                                      .floor_s = -1,
                                      .waits = unit.waits,
                                      .n_waits = unit.n_waits };
-        gx_unit_text(graph, &unit, made[i].name, sizeof made[i].name);
+        gx_unit_text(plan, &unit, made[i].name, sizeof made[i].name);
     }
     *units = made;
     *n_units = n;

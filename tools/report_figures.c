@@ -213,9 +213,10 @@ static void put_environment(gx_json *json, const gx_compare *compare)
     snprintf(text, sizeof text, "%zu", info->cublaslt_version);
     put_pair(json, "cuBLASLt", text);
     put_pair(json, "gexec", gx_version());
-    snprintf(text, sizeof text, "%s: %zu units, %d lane%s%s%s", gx_plan_mark(plan).text,
+    snprintf(text, sizeof text, "%s: %zu units, %d lane%s%s%s%s", gx_plan_mark(plan).text,
              gx_plan_unit_count(plan), plan_info.n_lanes,
              plan_info.n_lanes == 1 ? "" : "s",
+             plan_info.order == GX_ORDER_DATA_FIRST ? ", data first" : "",
              plan_info.programmatic ? ", programmatic edges" : "",
              plan_info.skip_if ? ", updates in an IF node" : "");
     put_pair(json, "plan", text);

@@ -351,6 +351,7 @@ gx_plan_options gx_session_plan_options(const gx_session *session)
     options.force = args->force;
     options.lanes = args->lanes > 0 ? (int)args->lanes : 0;
     options.programmatic = (gx_choice)args->programmatic;
+    options.order = (gx_node_order)args->order;
     options.skip_if = (gx_choice)args->skip;
     gx_launches_ask(session, &options);
     return options;
@@ -478,6 +479,8 @@ gx_words gx_plan_mark(const gx_plan *plan)
             hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
     }
     hash = (hash ^ (unsigned char)info.programmatic) * UINT64_C(1099511628211);
+    if (info.order == GX_ORDER_DATA_FIRST)
+        hash = (hash ^ 1) * UINT64_C(1099511628211);
     snprintf(words.text, sizeof words.text, "%016llx", (unsigned long long)hash);
     return words;
 }

@@ -109,6 +109,16 @@ typedef struct gx_plan gx_plan;
 
 typedef enum gx_choice { GX_AUTO, GX_ON, GX_OFF } gx_choice;
 
+/* In which order a plan's nodes stand. */
+typedef enum gx_node_order {
+    GX_ORDER_AUTO,      /* as measured */
+    GX_ORDER_DERIVED,   /* as in the graph: layer by layer */
+    GX_ORDER_DATA_FIRST /* the data gradients of all layers, then what stands beside them:
+                           weight and bias gradients */
+} gx_node_order;
+/* "auto", "derived", "data-first"; NULL for any other number. */
+GX_API const char *gx_node_order_name(gx_node_order order);
+
 enum {
     GX_STEPS_AUTO = -1, /* as many steps a launch as measured to be fastest */
     GX_MAX_STEPS_PER_LAUNCH = 4096,
@@ -118,7 +128,7 @@ enum {
 
 typedef struct gx_plan_options {
     int device;
-    bool unfused;      /* every op by itself, no groups: what people have without gexec */
+    bool unfused; /* every op by itself, no groups: what people have without gexec */
     /* Names of alternatives to take wherever they apply, with commas between them; NULL:
      * none. */
     const char *force;
@@ -141,6 +151,11 @@ typedef struct gx_plan_options {
      * CUDA 12.4. */
     gx_choice skip_if;
     int64_t longest_launch; /* steps that a launch can have at most; 0: no limit */
+    /* Of the backward pass. Auto: the step is timed both ways where an alternative could
+     * gain by data first, which keeps each layer's gradient in memory until its weight
+     * gradient is made; with no_measure, as derived. Data first is GX_ERR_ARGUMENT for
+     * the CPU. */
+    gx_node_order order;
 } gx_plan_options;
 
 /* Selection and layout. `options` may be NULL: device 0 or the CPU as the build has it.
@@ -154,7 +169,12 @@ GX_API void gx_plan_free(gx_plan *plan);
 GX_API gx_status gx_plan_write(const gx_plan *plan, const char *path,
                                gx_error *err) GX_MUST_CHECK;
 
-/* One unit: a group of consecutive nodes that one alternative runs. */
+/* The graph whose nodes the units count: the one that the plan was made of, or the same
+ * with its nodes in another order. Value ids are the same in both. Lives as long as the
+ * plan. */
+GX_API const gx_graph *gx_plan_graph(const gx_plan *plan);
+
+/* One unit: a group of consecutive nodes of gx_plan_graph that one alternative runs. */
 typedef struct gx_unit_info {
     size_t first_node, n_nodes;
     const char *alternative;
@@ -206,6 +226,8 @@ typedef struct gx_plan_info {
     double skip_us[2];      /* step time without and with it; < 0: not tried */
     size_t n_forced;        /* units that took the forced alternative */
     const char *cache_note; /* why the cache was not read or written; NULL: it was */
+    gx_node_order order;    /* of gx_plan_graph; never GX_ORDER_AUTO */
+    double order_us[2];     /* step time as derived, data first; < 0: not tried */
 } gx_plan_info;
 GX_API gx_plan_info gx_plan_info_get(const gx_plan *plan);
 /* Where value i of the graph lies: offset in the arena, its lane-safe lifetime as unit

@@ -11,12 +11,15 @@ for stage in document graph selection layout program; do
     [ "$(grep -cE '^(document|graph|selection|layout|program)  ' "$work/out")" = 1 ] ||
         fail "--stage $stage prints another stage too"
 done
+run 0 plan "$digits" --device cpu --stage layout
+out '^layout  order derived, 1 lane, '
 run 0 plan "$digits" --stage document
 out '^ +[0-9]+ \|   w1: .*<- parameter f32 \[64, 256\]$'
 run 2 plan "$digits" --stage grapf
 err 'did you mean graph\?'
 run 0 plan "$digits" --device cpu -q --json -
 json "$work/out"
+out '"order": ?"derived"'
 run 0 plan "$digits" --dot
 err_is_empty
 out '^digraph'

@@ -98,8 +98,12 @@ run 0 run "$examples/inference.yaml" --device cpu -q --out h="$work/h.npy"
 run 0 run "$examples/mnist_mlp.yaml" --device cpu --steps 3 --set hidden=8
 out '^mnist-mlp: 3 steps, on the CPU'
 run 0 run "$examples/inference.yaml" --device cpu -q --lanes 2
-run 0 run "$examples/inference.yaml" --device cpu --lanes 2
-err 'change nothing on the CPU'
+for flag in '--lanes 2' '--order data-first'; do
+    run 0 run "$examples/inference.yaml" --device cpu $flag
+    err 'change nothing on the CPU'
+done
+run 2 run "$examples/inference.yaml" --device cpu --order data
+err 'did you mean data-first\?'
 
 cat >"$work/nan.yaml" <<'EOF2'
 gexec: 1
