@@ -90,6 +90,17 @@ def worst_loss(result):
     return max(found, default=None)
 
 
+def losses_agree(result):
+    """Whether our curves are within the bound of every peer's, or no farther from it than
+    another peer's is."""
+    return all(value <= max(result["loss_bound"], result["peers_apart"][name])
+               for ours in result["loss_difference"].values() for name, value in ours.items())
+
+
+def difference(value):
+    return LACK if value is None else f"{value:.1e}"
+
+
 def forms_table(report):
     k = report["steps_per_launch"]
     head = ["workload", "batch; shape", "type"]
@@ -98,15 +109,15 @@ def forms_table(report):
     names = {"gexec": "gexec", "gexec_many": f"gexec, {k} steps a launch",
              "gexec_loop": f"gexec, a loop of {k}"}
     head += [names[name] for name in report["ours"]]
-    head += ["losses within, of their fall (bound)"]
+    head += ["losses within, of their fall (bound; peers from each other)"]
     lines = [row(head), row(["---"] * len(head))]
     for result in report["results"]:
         worst = worst_loss(result)
         lines.append(row(
             [result["workload"], result["shape"], result["precision"]]
             + [us(result, name) for name in report["peers"] + report["ours"]]
-            + [(f"{worst:.1e}" if worst is not None else LACK)
-               + f" ({result['loss_bound']:g})"]))
+            + [f"{difference(worst)} ({result['loss_bound']:g}; "
+               f"{difference(max(result['peers_apart'].values(), default=None))})"]))
     return lines
 
 
