@@ -64,7 +64,7 @@ class BuildCost(unittest.TestCase):
     def test_what_was_done_is_kept_when_the_rest_fails(self):
         for trouble, words, reason in (
                 ("fail", [], "gexec compare ended with status 4"),
-                ("hang", ["--budget", "3"], "no time left")):
+                ("hang", ["--budget", "10"], "no time left")):
             done, report = self.run_it(*words, TROUBLE=trouble)
             self.assertEqual(done.returncode, 3)
             self.assertIn(f"a parameter, bias and relu each: {reason}", done.stderr)

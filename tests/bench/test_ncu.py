@@ -136,6 +136,14 @@ class Program(unittest.TestCase):
         self.assertIn("cutlass", done.stdout)
         self.assertNotIn("direct", done.stdout)
 
+    def test_without_own_kernels_all_are_told(self):
+        with open(SAMPLE) as file:
+            self.write("other", file.read().replace("<unnamed>::", ""))
+        done = self.run_it("--read", self.path("other"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("none of them is known as gexec's own", done.stdout)
+        self.assertIn("direct_kernel", done.stdout)
+
     def test_what_fails_is_told(self):
         self.write("refuses", "")
         done = self.model("mnist_mlp")

@@ -85,7 +85,7 @@ class Tasks(unittest.TestCase):
     def test_what_is_beyond_the_budget_is_named(self):
         for jobs in ("1", "2"):
             report, said, status = self.run_all(
-                self.arguments("--jobs", jobs, "--budget", "3"), "first", "hangs", "hangs",
+                self.arguments("--jobs", jobs, "--budget", "8"), "first", "hangs", "hangs",
                 "last", "hangs", "beyond")
             self.assertEqual(report["rows"][0]["name"], "first")
             self.assertEqual(report["not_run"][-1], "beyond")

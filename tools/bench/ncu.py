@@ -41,7 +41,8 @@ METRICS = {
     "warps": ("sm__warps_active.avg.pct_of_peak_sustained_active",),
     "registers": ("launch__registers_per_thread",),
 }
-UNNAMED = ("<unnamed>::", "(anonymous namespace)::", "unnamed>::")
+# Where gexec's kernels are, and no library's.
+UNNAMED = ("<unnamed>::", "(anonymous namespace)::")
 LACK = "n/a"
 
 
@@ -280,6 +281,9 @@ def main():
     card = (environment or {}).get("card") or "card not told"
     print(f"{os.path.basename(args.model or args.read)}, {args.type or 'its own type'}: "
           f"{len(rows)} launches, {len(kernels)} kernels, {all_ns / 1e3:.1f} us one by one; {card}")
+    if not told:
+        print("none of them is known as gexec's own, so these are all:")
+        told = kernels
     print(table(told, all_ns, args.kernels))
     if args.json:
         with open(args.json, "w") as file:
