@@ -1,7 +1,8 @@
 """Stands in for gexec and for the peers' interpreter: answers as they do, with made-up times.
 
 FAKE_WAYS names a file of JSON, by way: step_s, the seconds of a step; load, what `load` does
-(hang once, die, error); time, the same of `time`; shift, added to the losses; ready, of gexec.
+(hang once, hang in CASE, die, error); time, the same of `time`; shift, added to the losses;
+ready, of gexec.
 """
 
 import json
@@ -9,14 +10,19 @@ import os
 import sys
 import time
 
-HELP = "  --steps-per-launch K     steps unrolled in one graph (default 1)"
+HELP = """  --steps-per-launch K     steps in one graph launch (default 1)
+  --step-loop on           as a loop"""
 
 
 def tell(answer):
     print(json.dumps(answer), flush=True)
 
 
-def trouble(kind):
+def trouble(kind, rest=""):
+    if (kind or "").startswith("hang in "):
+        if kind[len("hang in "):] in rest:
+            time.sleep(600)
+        return False
     if kind == "hang once":
         mark = os.environ["FAKE_WAYS"] + ".hung"
         if os.path.exists(mark):
@@ -41,7 +47,7 @@ def main():
         return
     if gexec:
         many = "--steps-per-launch" in words
-        name = "gexec_many" if many else "gexec"
+        name = "gexec_loop" if "--step-loop" in words else "gexec_many" if many else "gexec"
         k = int(words[words.index("--steps-per-launch") + 1]) if many else 1
     else:
         name = words[1].replace("peer.with_", "") + "_" + words[2]
@@ -59,7 +65,7 @@ def main():
         word, _, rest = line.strip().partition(" ")
         if word == "quit":
             break
-        if word in ("load", "time") and trouble(way.get(word)):
+        if word in ("load", "time") and trouble(way.get(word), rest):
             continue
         if word == "time":
             seconds = int(rest) * way.get("step_s", 1e-4)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -84,6 +85,7 @@ class Models(Folder):
         found = cases.random_cases(60, 1, ["tf32", "bf16"])
         self.assertEqual(found, cases.random_cases(60, 1, ["tf32", "bf16"]))
         self.assertEqual(found[:7], cases.random_cases(7, 1, ["tf32", "bf16"]))
+        self.assertEqual(found[7:9], cases.random_cases(2, 1, ["tf32", "bf16"], 7))
         self.assertNotEqual(found[0].widths, cases.random_cases(1, 2, ["tf32"])[0].widths)
         for case in found:
             self.assertTrue(2 <= len(case.layers) <= 24)
@@ -335,8 +337,9 @@ class Program(Folder):
         self.assertEqual(done.returncode, 0, done.stderr)
         targets, forms = self.row(done, "mnist_mlp")
         self.assertIn("torch all compiled, CUDAGraph: 70.0 | 20.0 | 3.50 (3.50 to 3.50) | "
-                      "3: met | JAX scan: 15.0 | 10.0 | 1.50 (1.50 to 1.50) | 2: missed | 4 | "
-                      "n/a; n/a |", targets)
+                      "3 over torch all compiled, CUDAGraph: 3.50, met | JAX scan: 15.0 | 10.0 | "
+                      "1.50 (1.50 to 1.50) | 2 over JAX scan: 1.50, missed | 4 | n/a; n/a |",
+                      targets)
         self.assertIn("| 1000 | 100.0 | 100.0 | 70.0 | 100.0 | 15.0 | 20.0 | 10.0 |", forms)
         with open(self.path("out.md")) as file:
             self.assertIn(targets, file.read())
@@ -358,8 +361,8 @@ class Program(Folder):
                            ways=ways)
         self.assertEqual(done.returncode, 0, done.stderr)
         for reason in ("torch CUDAGraph: n/a in tiny tf32, tiny bf16: RuntimeError: it cannot",
-                       "torch model compiled, CUDAGraph: n/a in tiny tf32, tiny bf16: ended "
-                       "with status 7: a library said so",
+                       "torch model compiled, CUDAGraph: n/a in tiny tf32, tiny bf16: not "
+                       "compiled: ended with status 7: a library said so",
                        "JAX jit: n/a in tiny tf32, tiny bf16: ended with status 7"):
             self.assertIn(f"- {reason}", done.stdout)
         self.assertIn("| 1000 | n/a | n/a | 70.0 | n/a | 15.0 | 20.0 | 10.0 |",
@@ -377,9 +380,15 @@ class Program(Folder):
 
     def test_curves_that_part_end_with_1(self):
         done = self.run_it("--workloads", "tiny", "--types", "f32", "--pairs", "3",
-                           ways={"torch_graph": {"shift": 0.01}})
+                           ways={"gexec": {"shift": 0.01}})
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"tiny f32: losses differ by 2\.0e-02, more than 0\.001")
+
+    def test_curves_may_part_as_those_of_peers_do(self):
+        done = self.run_it("--workloads", "tiny", "--types", "f32", "--pairs", "3",
+                           ways={"torch_graph": {"shift": 0.01}})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| 2.0e-02 (0.001; 2.0e-02) |", self.row(done, "tiny | ")[0])
 
     def test_without_gexec_the_status_is_3(self):
         done = self.run_it("--workloads", "tiny", "--types", "f32", "--pairs", "3",
@@ -391,9 +400,54 @@ class Program(Folder):
         self.assertIn("build it", done.stderr)
 
     def test_cases_beyond_the_time_are_told(self):
-        done = self.run_it("--workloads", "tiny", "--types", "f32", "--deadline", "1")
+        done = self.run_it("--workloads", "tiny", "--types", "f32,bf16", "--budget", "1",
+                           "--json", self.path("out.json"))
         self.assertEqual(done.returncode, 3)
-        self.assertIn("no time left", done.stdout)
+        self.assertIn("Not run: tiny f32, tiny bf16.", done.stdout)
+        with open(self.path("out.json")) as file:
+            self.assertEqual(json.load(file)["not_run"], ["tiny f32", "tiny bf16"])
+
+    def test_a_signal_leaves_what_is_done(self):
+        with open(self.path("ways"), "w") as file:
+            json.dump(dict(self.WAYS, jax_jit={"load": "hang in tiny_bf16"}), file)
+        with subprocess.Popen(
+                [sys.executable, PEERS, "--gexec", self.fake, "--python", self.fake,
+                 "--workloads", "tiny", "--types", "f32,bf16", "--pairs", "3", "--peers",
+                 "torch_eager,jax_jit", "--json", self.path("out.json")],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                env=dict(os.environ, FAKE_WAYS=self.path("ways"),
+                         PYTHONDONTWRITEBYTECODE="1")) as process:
+            said = ""
+            while "  gexec_many" not in said:  # the last line of the first case
+                said += process.stdout.readline()
+            process.send_signal(signal.SIGTERM)
+            rest, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 143, errors)
+        self.assertIn("stopped by SIGTERM", errors)
+        self.assertIn("Not run: tiny bf16.", rest)
+        with open(self.path("out.json")) as file:
+            report = json.load(file)
+        self.assertEqual([found["precision"] for found in report["results"]], ["f32"])
+
+    def test_compiling_that_takes_too_long_is_given_up(self):
+        done = self.run_it("--workloads", "tiny", "--types", "tf32,bf16", "--pairs", "3",
+                           "--compile-limit", "12", "--jobs", "4",
+                           ways=dict(self.WAYS, torch_compile={"load": "hang in tiny_tf32"}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, "- torch model compiled, CUDAGraph: n/a in tiny tf32: not "
+                         "compiled: no (time left|answer within 12 s)")
+        first, second = self.row(done, "tiny | ")
+        self.assertIn("| 1000 | 100.0 | n/a | 70.0 |", first)
+        self.assertIn("| 1000 | 100.0 | 100.0 | 70.0 |", second)
+
+    def test_a_loop_on_the_device_is_a_way_of_its_own(self):
+        done = self.run_it("--workloads", "tiny", "--types", "f32", "--pairs", "3", "--peers",
+                           "jax_scan", "--ours", "gexec,gexec_loop",
+                           ways=dict(self.WAYS, gexec_loop={"step_s": 1.2e-5}))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("gexec, a loop of 50", done.stdout)
+        self.assertIn("| 15.0 | 20.0 | 12.0 |", self.row(done, "tiny | ")[0])
+        self.assertIn("gexec_loop: 1.25 (1.25 to 1.25) times faster", done.stdout)
 
     def test_random_shapes_have_the_short_list_of_peers(self):
         done = self.run_it("--random", "2", "--seed", "4", "--pairs", "3", "--keep",
@@ -403,7 +457,8 @@ class Program(Folder):
         self.assertNotIn("eager", done.stdout)
         self.assertIn("Random shapes of seed 4", done.stdout)
         kept = sorted(os.listdir(self.path("kept")))
-        self.assertEqual(kept, ["random_4_0_tf32.yaml", "random_4_1_bf16.yaml"])
+        self.assertEqual(kept, ["messages", "random_4_0_tf32.yaml", "random_4_1_bf16.yaml"])
+        kept.remove("messages")
         plan(os.path.join(self.path("kept"), kept[0]))
 
     def test_bad_arguments_end_with_2(self):
@@ -411,6 +466,8 @@ class Program(Folder):
                             (["--workloads", "deep"], "'deep' is none of"),
                             (["--peers", ","], "expected some of"),
                             (["--pairs", "0"], "expected 1 or more"),
+                            (["--compile-limit", "0"], "--compile-limit: expected"),
+                            (["--ours", "gexec_many"], "gexec has to be among them"),
                             (["--many", "5000"], "at most 4096"),
                             (["--ceilings", "/no/such"], "--ceilings"),
                             (["--workloads", ""], "or --random")):

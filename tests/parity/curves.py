@@ -14,12 +14,11 @@ Both start from the same numbers and keep every tensor in the same type, paramet
 an optimizer keeps too (f64 beside gexec run --exact; f32 beside tf32). The figure is the largest difference of the two losses at
 any step, over PyTorch's there, or a tenth of its first where that is more. On the CPU tf32 is f32, for nothing rounds operands there.
 
-Exit status: 0 all is within its bounds; 1 something is not, or a model did not learn; 2 bad
-usage; 3 no PyTorch, or no GPU.
+Exit status: 0 all is within its bounds; 1 something is not, a model did not learn, or gexec
+failed; 2 bad usage; 3 no PyTorch, no GPU, or time was out before all was compared.
 """
 
 import argparse
-import json
 import math
 import os
 import random
@@ -218,7 +217,7 @@ def ours(args, name, curve, dtype, folder):
             for line in curve.rest]
     m.rest = [*rest, "backward: loss", "outputs: [loss]"]
     m.run(args, STEPS)
-    return m.curve("loss")
+    return m.curve("loss"), m.environment()
 
 
 def held(values, own, dtype):
@@ -264,7 +263,8 @@ def theirs(torch, curve, dtype):
 
 def compare(args, name, dtype, folder):
     torch, curve = model.import_torch(), CURVES[name]()
-    mine = ours(args, name, curve, dtype, os.path.join(folder, f"{name}-{dtype}"))
+    mine, environment = ours(args, name, curve, dtype,
+                             os.path.join(folder, f"{name}-{dtype}"))
     other = theirs(torch, curve, dtype)
     off = [abs(a - b) / max(b, 0.1 * other[0]) for a, b in zip(mine, other)]
     error = max(off) if all(x == x for x in off) and len(mine) == STEPS else math.inf
@@ -273,6 +273,7 @@ def compare(args, name, dtype, folder):
     return {"model": name, "type": dtype, "first": other[0], "last": other[-1],
             "last_gexec": mine[-1], "error": error, "step": off.index(max(off)),
             "allowed": ALLOWED[dtype], "learnt": ends, "gexec": mine, "torch": other,
+            "environment": environment,
             "ok": error <= ALLOWED[dtype] and ends <= LEARNT}
 
 
@@ -291,16 +292,21 @@ def main():
     for dtype in types:
         if dtype not in ALLOWED or (dtype == "f64" and args.device == "gpu"):
             parser.error(f"--types {dtype}: not a type of this device")
+    model.start_clock(args)
     torch = model.import_torch()
     model.quiet_schedulers()
     folder = args.keep or tempfile.mkdtemp()
-    rows = []
+    report = model.Report(args, torch=torch.__version__, curves=[])
+    rows = report.data["curves"]
     print(f"{'model':12}{'type':6}{'first':>9}{'last':>9}{'gexec':>9}  {'difference':>10} "
           f"{'allowed':>8}  at step")
     try:
-        tasks = [(args, name, dtype, folder) for name in names for dtype in types]
-        for row in model.each(args.jobs, compare, tasks):
-            rows.append(row)
+        tasks = [(name, dtype, folder) for name in names for dtype in types]
+        for (name, dtype, _), row, reason in model.each(args, compare, tasks):
+            if reason:
+                report.add_reason(f"{name} {dtype}", reason)
+                continue
+            report.add("curves", row)
             print(f"{row['model']:12}{row['type']:6}{row['first']:9.4f}{row['last']:9.4f}"
                   f"{row['last_gexec']:9.4f}  {row['error']:10.1e} "
                   f"{row['allowed']:8.1e}  {row['step']}"
@@ -310,12 +316,9 @@ def main():
             shutil.rmtree(folder)
     failed = sum(not row["ok"] for row in rows)
     print(f"\n{len(rows)} curves of {STEPS} steps, PyTorch {torch.__version__}: "
-          f"{failed} failed")
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"torch": torch.__version__, "device": args.device,
-                       "flags": args.flags, "curves": rows}, file, indent=1)
-    return 1 if failed else 0
+          f"{failed + len(report.data['failed'])} failed")
+    report.write()
+    return report.status(failed, len(rows))
 
 
 if __name__ == "__main__":

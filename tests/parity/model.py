@@ -3,6 +3,7 @@
 import array
 import ast
 import concurrent.futures
+import datetime
 import json
 import math
 import multiprocessing
@@ -10,12 +11,21 @@ import os
 import struct
 import subprocess
 import sys
+import time
 import warnings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # Half a unit in the last place of 1: the largest relative error of one rounding.
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+
+
+class Failed(Exception):
+    """gexec ended with an error: this task has no result, others may."""
+
+
+class OutOfTime(Exception):
+    """The budget ended before this task did."""
 
 
 def stop(status, message):
@@ -41,7 +51,78 @@ def add_arguments(parser):
     parser.add_argument("--jobs", type=positive, default=1, metavar="N",
                         help="processes side by side (default 1); the results are the same")
     parser.add_argument("--keep", metavar="DIR", help="keep models and tensors there")
-    parser.add_argument("--json", metavar="FILE", help="raw results")
+    parser.add_argument("--budget", type=positive, metavar="S",
+                        help="seconds for everything; what is not done then is named")
+    parser.add_argument("--commit", metavar="NAME", help="what is compared, for the record")
+    parser.add_argument("--json", metavar="FILE",
+                        help="raw results, written again with each that comes")
+
+
+def start_clock(args):
+    """The end of the budget, for every process of this machine; None without one."""
+    args.end = time.monotonic() + args.budget if args.budget else None
+
+
+def left(args):
+    """Seconds that are left of the budget; None without one."""
+    if args.end is None:
+        return None
+    seconds = args.end - time.monotonic()
+    if seconds <= 0:
+        raise OutOfTime
+    return seconds
+
+
+class Report:
+    """What the JSON file holds. A list grows by add(), and the file is written anew."""
+
+    def __init__(self, args, **head):
+        self.path = args.json
+        self.data = {"date": datetime.datetime.now(datetime.timezone.utc)
+                     .isoformat(timespec="seconds"), "environment": None,
+                     "driver": driver_version(), "commit": args.commit,
+                     "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]],
+                     "device": args.device, "flags": args.flags, **head, "failed": [],
+                     "not_run": []}
+
+    def add(self, key, row):
+        self.data[key].append(row)
+        if isinstance(row, dict):
+            self.data["environment"] = row.pop("environment", self.data["environment"])
+        self.write()
+
+    def add_reason(self, title, reason):
+        """A task without a result."""
+        if isinstance(reason, OutOfTime):
+            self.add("not_run", title)
+        else:
+            print(f"{title}: FAILED: {reason}", flush=True)
+            self.add("failed", {"task": title, "reason": str(reason)})
+
+    def write(self):
+        if not self.path:
+            return
+        part = self.path + ".part"
+        with open(part, "w") as file:
+            json.dump(self.data, file, indent=1)
+        os.replace(part, self.path)
+
+    def status(self, n_failed, n_done):
+        """1 something failed, or nothing was done; 3 not everything was run; else 0."""
+        if self.data["not_run"]:
+            print("Not run: " + ", ".join(self.data["not_run"]))
+        if n_failed + len(self.data["failed"]):
+            return 1
+        return 3 if self.data["not_run"] else 0 if n_done else 1
+
+
+def driver_version():
+    try:
+        return subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
 
 
 def import_torch():
@@ -59,18 +140,28 @@ def quiet_schedulers():
     warnings.filterwarnings("ignore", category=UserWarning, module="torch.optim")
 
 
-def each(jobs, work, tasks):
-    """What work(*task) gives for each task, in the order of the tasks, whichever process
-    is done first. The first that fails ends all."""
-    if jobs == 1:
-        yield from (work(*task) for task in tasks)
+def attempt(work, args, task):
+    """(result, None), or (None, why there is none)."""
+    try:
+        left(args)
+        return work(args, *task), None
+    except (Failed, OutOfTime) as reason:
+        return None, reason
+
+
+def each(args, work, tasks):
+    """(task, result, reason) for each task, in the order of the tasks, whichever process is
+    done first: what work(args, *task) gives, or why it gives nothing."""
+    if args.jobs == 1:
+        for task in tasks:
+            yield (task, *attempt(work, args, task))
         return
     # PyTorch is imported once: nothing of it runs in threads yet.
     pool = concurrent.futures.ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("fork"))
+        args.jobs, mp_context=multiprocessing.get_context("fork"))
     try:
-        for future in [pool.submit(work, *task) for task in tasks]:
-            yield future.result()
+        for task, future in [(task, pool.submit(attempt, work, args, task)) for task in tasks]:
+            yield (task, *future.result())
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -188,10 +279,16 @@ class Model:
             command += ["--out", f"{name}={self.out_path(name)}"]
         if self.dtype == "f64":
             command.append("--exact")
-        result = subprocess.run(command, capture_output=True, text=True)
+        try:
+            result = subprocess.run(command, capture_output=True, text=True,
+                                    timeout=left(args))
+        except subprocess.TimeoutExpired:
+            raise OutOfTime from None
+        if result.returncode == 3:  # no GPU: no other task would do better
+            stop(3, result.stderr.strip())
         if result.returncode != 0:
-            messages = "\n".join(result.stderr.splitlines()[:12])
-            stop(result.returncode, f"{' '.join(command)[:300]} ...\n{messages}")
+            messages = " / ".join(result.stderr.splitlines()[:12])
+            raise Failed(f"gexec ended with status {result.returncode}: {messages}")
 
     def out_path(self, name):
         return os.path.join(self.folder, f"out.{name}.npy")
@@ -199,6 +296,11 @@ class Model:
     def result(self, name):
         """Values of a tensor after run."""
         return read_npy(self.out_path(name))[1]
+
+    def environment(self):
+        """Card and versions, as gexec tells them."""
+        with open(os.path.join(self.folder, "run.json")) as file:
+            return json.load(file)["environment"]
 
     def curve(self, name):
         with open(os.path.join(self.folder, "run.json")) as file:

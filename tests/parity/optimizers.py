@@ -195,6 +195,12 @@ def numbers_of(dtype, only):
             if dtype in ALLOWED and (not only or name in only)]
 
 
+def name_of(i, dtype):
+    """The title of a configuration by its number."""
+    name, _, settings, beside = list(configurations())[i]
+    return f"{title(name, settings, beside)} {dtype}"
+
+
 def compare(args, dtype, i, folder):
     """The row of a configuration by its number."""
     torch, start = model.import_torch(), numbers(dtype)

@@ -13,8 +13,8 @@ On the CPU the types are f32 and f64, in which gexec keeps every tensor in doubl
 (gexec run --exact). On a GPU they are f32, without TF32, bf16 and f16; PyTorch computes the
 latter two in double from the same numbers, so that its own roundings are not ours.
 
-Exit status: 0 all is within its bounds; 1 something is not; 2 bad usage; 3 no PyTorch, or
-no GPU.
+Exit status: 0 all is within its bounds; 1 something is not, or gexec failed; 2 bad usage; 3 no
+PyTorch, no GPU, or time was out before all was compared.
 """
 
 import argparse
@@ -185,6 +185,7 @@ def compare_op(args, entry, dtype, folder):
         "forward_allowed": forward.allowed,
         "gradient": gradient.error, "gradient_at": gradient.where,
         "gradient_allowed": gradient.allowed, "why": row.why,
+        "environment": m.environment(),
         "ok": max(forward.share, gradient.share) <= 1,
     }
 
@@ -204,71 +205,80 @@ def figure(x):
     return "-" if x is None else f"{x:.1e}"
 
 
-def print_ops(rows):
-    print(f"{'op':24}{'type':6}{'draws':>5}  {'forward':>8} {'allowed':>8}  "
-          f"{'gradient':>8} {'allowed':>8}  worst at")
-    for row in rows:
-        worst = row["gradient_at"] if row["gradient"] else row["forward_at"]
-        print(f"{row['op']:24}{row['type']:6}{row['draws']:5}  {figure(row['forward']):>8} "
-              f"{figure(row['forward_allowed']):>8}  {figure(row['gradient']):>8} "
-              f"{figure(row['gradient_allowed']):>8}  {worst}"
-              f"{'' if row['ok'] else '  FAILED'}", flush=True)
+OPS_HEAD = (f"{'op':24}{'type':6}{'draws':>5}  {'forward':>8} {'allowed':>8}  "
+            f"{'gradient':>8} {'allowed':>8}  worst at")
+OPTIMIZERS_HEAD = f"\n{'optimizer, 50 steps':72}{'type':6}{'error':>8} {'allowed':>8}  tensor"
 
 
-def print_optimizers(rows):
-    if rows:
-        print(f"\n{'optimizer, 50 steps':72}{'type':6}{'error':>8} {'allowed':>8}  tensor")
-    for row in rows:
-        print(f"{row['name']:72}{row['type']:6}{figure(row['error']):>8} "
-              f"{figure(row['allowed']):>8}  {row['tensor']}"
-              f"{'' if row['ok'] else '  FAILED'}", flush=True)
+def print_op(row):
+    worst = row["gradient_at"] if row["gradient"] else row["forward_at"]
+    print(f"{row['op']:24}{row['type']:6}{row['draws']:5}  {figure(row['forward']):>8} "
+          f"{figure(row['forward_allowed']):>8}  {figure(row['gradient']):>8} "
+          f"{figure(row['gradient_allowed']):>8}  {worst}"
+          f"{'' if row['ok'] else '  FAILED'}", flush=True)
+
+
+def print_optimizer(row):
+    print(f"{row['name']:72}{row['type']:6}{figure(row['error']):>8} "
+          f"{figure(row['allowed']):>8}  {row['tensor']}"
+          f"{'' if row['ok'] else '  FAILED'}", flush=True)
+
+
+def compare_all(args, report, key, work, tasks, head, show, title):
+    """Compares, tells and keeps each task as it comes."""
+    if tasks:
+        print(head)
+    for task, row, reason in model.each(args, work, tasks):
+        if reason:
+            report.add_reason(title(*task), reason)
+        else:
+            show(row)
+            report.add(key, row)
 
 
 def main():
     args = arguments()
+    model.start_clock(args)
     torch = model.import_torch()
     only = args.only.split(",") if args.only else None
     folder = args.keep or tempfile.mkdtemp()
     entries = catalogue(args)
-    unknown = [name for name in entries
-               if name not in cases.ROWS and cases.reason(name) is None]
-    rows, of_optimizers, undone = [], [], []
+    not_drawn = {name: cases.reason(name) for name in entries if name not in cases.ROWS}
+    report = model.Report(args, torch=torch.__version__, seed=args.seed, ops=[], optimizers=[],
+                          not_drawn=not_drawn, fields_not_drawn=[])
+    rows, of_optimizers = report.data["ops"], report.data["optimizers"]
+    drawn = [entry for name, entry in entries.items()
+             if name in cases.ROWS and (not only or name in only)]
     try:
-        drawn = [entry for name, entry in entries.items()
-                 if name in cases.ROWS and (not only or name in only)]
-        tasks = [(args, entry, dtype, os.path.join(folder, f"{entry['name']}-{dtype}"))
-                 for entry in drawn for dtype in args.types]
-        rows = list(model.each(args.jobs, compare_op, tasks))
-        for entry in drawn:
-            of_op = [row for row in rows if row["op"] == entry["name"]]
-            undone += [f"{entry['name']}: {field}" for field in undrawn(entry, of_op)]
-        tasks = [(args, dtype, i, folder) for dtype in args.types
-                 for i in optimizers.numbers_of(dtype, only)]
-        of_optimizers = list(model.each(args.jobs, optimizers.compare, tasks))
+        compare_all(args, report, "ops", compare_op,
+                    [(entry, dtype, os.path.join(folder, f"{entry['name']}-{dtype}"))
+                     for entry in drawn for dtype in args.types], OPS_HEAD, print_op,
+                    lambda entry, dtype, folder: f"{entry['name']} {dtype}")
+        compare_all(args, report, "optimizers", optimizers.compare,
+                    [(dtype, i, folder) for dtype in args.types
+                     for i in optimizers.numbers_of(dtype, only)], OPTIMIZERS_HEAD,
+                    print_optimizer, lambda dtype, i, folder: optimizers.name_of(i, dtype))
     finally:
         if not args.keep:
             shutil.rmtree(folder)
-    print_ops(rows)
-    print_optimizers(of_optimizers)
     if not only:
         print("\nNot drawn:")
-        for name in entries:
-            if name not in cases.ROWS:
-                print(f"  {name}: {cases.reason(name) or 'NO REASON IS GIVEN: FAILED'}")
-    if undone:
-        print("Fields that no draw had: " + ", ".join(undone))
-    failed = sum(not row["ok"] for row in rows + of_optimizers) + len(unknown)
+        for name, reason in not_drawn.items():
+            print(f"  {name}: {reason or 'NO REASON IS GIVEN: FAILED'}")
+    for entry in drawn:
+        of_op = [row for row in rows if row["op"] == entry["name"]]
+        if of_op:
+            report.data["fields_not_drawn"] += [f"{entry['name']}: {field}"
+                                                for field in undrawn(entry, of_op)]
+    if report.data["fields_not_drawn"]:
+        print("Fields that no draw had: " + ", ".join(report.data["fields_not_drawn"]))
+    failed = sum(not row["ok"] for row in rows + of_optimizers)
+    failed += sum(reason is None for reason in not_drawn.values())
     print(f"\n{len(rows)} ops in a type, {sum(row['draws'] for row in rows)} draws, "
-          f"{len(of_optimizers)} optimizers, PyTorch {torch.__version__}: {failed} failed")
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"torch": torch.__version__, "device": args.device,
-                       "seed": args.seed, "flags": args.flags, "ops": rows,
-                       "optimizers": of_optimizers,
-                       "not_drawn": {name: cases.reason(name) for name in entries
-                                     if name not in cases.ROWS},
-                       "fields_not_drawn": undone}, file, indent=1)
-    return 1 if failed or not rows + of_optimizers else 0
+          f"{len(of_optimizers)} optimizers, PyTorch {torch.__version__}: "
+          f"{failed + len(report.data['failed'])} failed")
+    report.write()
+    return report.status(failed, len(rows) + len(of_optimizers))
 
 
 if __name__ == "__main__":

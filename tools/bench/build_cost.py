@@ -7,7 +7,8 @@ graph. Needs a GPU.
 
     tools/bench/build_cost.py --gexec build/release/gexec --json build_cost.json
 
-Exit status: 0 done and within the limit; 1 over it; 2 bad usage; 3 gexec does not run here.
+Exit status: 0 done and within the limit; 1 over it; 2 bad usage; 3 gexec does not run here, or
+time was out before all was done, which is written and told as it comes.
 """
 
 import argparse
@@ -18,20 +19,60 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from chain import FORMS, ROOT, chain
 
 
-def build(gexec, path):
-    """Nodes, capture and instantiation in seconds, and the card, of one process."""
-    run = subprocess.run([gexec, "compare", path, "-q", "--pairs", "3", "--block", "4",
-                          "--json", "-"], stdout=subprocess.PIPE)
+class Failed(Exception):
+    """Why a run has no result."""
+
+
+def build(gexec, path, flags, limit_s):
+    """Nodes, capture and instantiation in seconds, and the environment, of one process."""
+    command = [gexec, "compare", path, "-q", "--pairs", "3", "--block", "4", "--json", "-",
+               *flags.split()]
+    try:
+        run = subprocess.run(command, stdout=subprocess.PIPE, timeout=max(limit_s, 0.1))
+    except subprocess.TimeoutExpired:
+        raise Failed("no time left") from None
     if run.returncode != 0:
-        sys.exit(3 if run.returncode == 3 else
-                 f"build_cost.py: gexec compare ended with status {run.returncode}")
+        raise Failed(f"gexec compare ended with status {run.returncode}")
     told = json.loads(run.stdout)
     costs = told["costs_s"]
     return told["graph_nodes"], costs["capture"], costs["instantiate"], told["environment"]
+
+
+def driver_version():
+    try:
+        return subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, check=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return None
+
+
+def measure(args, form, path, end):
+    """The result of one form and the environment, None where not one run was done; and why
+    runs are missing, if they are."""
+    runs, reason = [], None
+    for _ in range(args.repeats):
+        try:
+            runs.append(build(args.gexec, path, args.flags, end - time.monotonic()))
+        except Failed as failed:
+            reason = str(failed)
+            break
+    if not runs:
+        return None, None, reason
+    us = [1e6 * (run[1] + run[2]) / run[0] for run in runs]
+    median = statistics.median(us)
+    print(f"{args.products} products, {FORMS[form]}: {runs[0][0]} nodes; capture "
+          f"{statistics.median(run[1] for run in runs) * 1e3:.2f} ms, instantiate "
+          f"{statistics.median(run[2] for run in runs) * 1e3:.2f} ms: {median:.2f} us "
+          f"a node ({min(us):.2f} to {max(us):.2f} in {len(runs)} runs)", flush=True)
+    return {"form": form, "products": args.products, "nodes": runs[0][0], "us_a_node": median,
+            "raw_us_a_node": us, "raw_capture_s": [run[1] for run in runs],
+            "raw_instantiate_s": [run[2] for run in runs]}, runs[0][3], reason
 
 
 def main():
@@ -42,41 +83,42 @@ def main():
     parser.add_argument("--repeats", type=int, default=5, metavar="N")
     parser.add_argument("--limit", type=float, default=8.0, metavar="US",
                         help="microseconds a node (default 8)")
-    parser.add_argument("--json", metavar="FILE", help="raw results")
+    parser.add_argument("--flags", default="", help="more flags for gexec compare")
+    parser.add_argument("--budget", type=float, default=540, metavar="S",
+                        help="seconds for everything (default 540)")
+    parser.add_argument("--commit", metavar="NAME", help="what is measured, for the record")
+    parser.add_argument("--json", metavar="FILE", help="raw results, written after each form")
     args = parser.parse_args()
-    if args.products < 1 or args.repeats < 1:
-        parser.error("--products and --repeats: expected a number from 1")
+    if args.products < 1 or args.repeats < 1 or args.budget < 1:
+        parser.error("--products, --repeats and --budget: expected a number from 1")
     if not os.access(args.gexec, os.X_OK):
         print(f"build_cost.py: no program {args.gexec}; build it or name it with --gexec",
               file=sys.stderr)
         sys.exit(3)
-    results = []
+    end = time.monotonic() + args.budget
+    report = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+              "environment": None, "driver": driver_version(), "commit": args.commit,
+              "limit_us": args.limit, "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]],
+              "results": [], "missing": {}}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "chain.yaml")
-        for form, words in FORMS.items():
+        for form in FORMS:
             with open(path, "w") as file:
                 file.write(chain(args.products, form))
-            runs = [build(args.gexec, path) for _ in range(args.repeats)]
-            nodes, environment = runs[0][0], runs[0][3]
-            us = [1e6 * (run[1] + run[2]) / run[0] for run in runs]
-            median = statistics.median(us)
-            print(f"{args.products} products, {words}: {nodes} nodes; capture "
-                  f"{statistics.median(run[1] for run in runs) * 1e3:.2f} ms, instantiate "
-                  f"{statistics.median(run[2] for run in runs) * 1e3:.2f} ms: {median:.2f} us "
-                  f"a node ({min(us):.2f} to {max(us):.2f} in {args.repeats} runs)", flush=True)
-            results.append({"form": form, "products": args.products, "nodes": nodes,
-                            "us_a_node": median, "raw_us_a_node": us,
-                            "raw_capture_s": [run[1] for run in runs],
-                            "raw_instantiate_s": [run[2] for run in runs]})
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"date": datetime.datetime.now(datetime.timezone.utc)
-                       .isoformat(timespec="seconds"), "environment": environment,
-                       "limit_us": args.limit, "command": [os.path.basename(sys.argv[0]),
-                                                           *sys.argv[1:]],
-                       "results": results}, file, indent=1)
-            file.write("\n")
-    sys.exit(any(result["us_a_node"] > args.limit for result in results))
+            result, environment, reason = measure(args, form, path, end)
+            if result:
+                report["results"].append(result)
+                report["environment"] = environment
+            if reason:
+                report["missing"][form] = reason
+                print(f"build_cost.py: {FORMS[form]}: {reason}", file=sys.stderr)
+            if args.json:
+                with open(args.json, "w") as file:
+                    json.dump(report, file, indent=1)
+                    file.write("\n")
+    if report["missing"]:
+        sys.exit(3)
+    sys.exit(any(result["us_a_node"] > args.limit for result in report["results"]))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ their own, asked for blocks through a pipe. tools/bench/README.md has the method
     tools/bench/peers.py --workloads tiny --device cpu     the curves alone, no GPU
 
 Exit status: 0 done; 1 losses differ by more than their bound; 2 bad usage; 3 gexec or every
-peer failed somewhere.
+peer failed somewhere, or time was out before some case; 130, 143 stopped by a signal, with
+what was done.
 """
 
 import argparse
@@ -26,10 +27,29 @@ import sys
 import tempfile
 import time
 
-from peer import cases, child, floors, rounds, table, values
+from peer import ahead, cases, child, floors, rounds, table, values
 from peer.child import Failed
 
 RANDOM_PEERS = ("torch_compile", "torch_compile_all", "jax_jit", "jax_scan")
+
+
+class Stopped(Exception):
+    """A signal came."""
+
+    def __init__(self, number, _):
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.status = 128 + number
+
+    @classmethod
+    def at_signals(cls):
+        """The first that comes; later ones do not disturb what it ends."""
+        def handle(number, frame):
+            for each in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(each, signal.SIG_IGN)
+            raise cls(number, frame)
+
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, handle)
 
 
 def stop(status, message):
@@ -59,21 +79,29 @@ def make_parser():
     add("--types", default="tf32,bf16", metavar="LIST", help="of " + ", ".join(cases.TYPES))
     add("--peers", metavar="LIST", help="of " + ", ".join(table.PEERS) + " (default: all; of "
         "random shapes alone: " + ", ".join(RANDOM_PEERS) + ")")
+    add("--ours", default="gexec,gexec_many", metavar="LIST",
+        help="of " + ", ".join(table.OURS) + ", gexec among them (default: the first two)")
     add("--random", type=int, default=0, metavar="N",
         help="N shapes drawn at random, the types in turn: " + cases.RANGE_WORDS)
+    add("--first", type=int, default=0, metavar="I",
+        help="the first of the shapes drawn, from 0 (default 0)")
     add("--seed", type=int, default=1, help="of values, shapes and orders (default 1)")
     add("--pairs", type=int, default=15, help="rounds (default 15)")
     add("--many", type=int, default=50, metavar="K",
-        help="steps a launch of gexec_many and jax_scan (default 50)")
+        help="steps a launch of gexec_many, gexec_loop and jax_scan (default 50)")
     add("--device", choices=("gpu", "cpu"), default="gpu",
         help="cpu: losses alone, of the ways that a CPU has")
     add("--limit", type=float, default=90, metavar="S",
         help="seconds that a way may take to be ready, or for an answer (default 90)")
-    add("--deadline", type=float, default=540, metavar="S",
-        help="seconds for everything; what no longer fits is n/a (default 540)")
+    add("--jobs", type=int, default=0, metavar="N", help="processes that compile ahead "
+        "(default: half the cores)")
+    add("--compile-limit", type=float, default=240, metavar="S",
+        help="seconds for all that is compiled ahead (default 240)")
+    add("--budget", type=float, default=540, metavar="S",
+        help="seconds for everything; what no longer fits is named (default 540)")
     add("--ceilings", metavar="FILE", help="JSON of gexec doctor --measure, for the floors")
     add("--flags", default="", help="more flags for gexec run")
-    add("--keep", metavar="DIR", help="keep the written models there")
+    add("--keep", metavar="DIR", help="keep the written models and all messages there")
     add("--commit", metavar="NAME", help="what is measured, for the record")
     add("--json", metavar="FILE", help="raw results, written after each case")
     add("--markdown", metavar="FILE", help="the tables; they are printed in any case")
@@ -92,9 +120,13 @@ def arguments():
         args.peers = list(args.peers)
     else:
         args.peers = words(parser, "--peers", args.peers, table.PEERS)
-    for name, least in (("pairs", 1), ("random", 0), ("seed", 0), ("limit", 1), ("many", 2)):
+    args.ours = words(parser, "--ours", args.ours, table.OURS)
+    if "gexec" not in args.ours:
+        parser.error("--ours: gexec has to be among them")
+    for name, least in (("pairs", 1), ("random", 0), ("first", 0), ("seed", 0), ("limit", 1),
+                        ("many", 2), ("jobs", 0), ("compile_limit", 1), ("budget", 1)):
         if getattr(args, name) < least:
-            parser.error(f"--{name}: expected {least} or more")
+            parser.error(f"--{name.replace('_', '-')}: expected {least} or more")
     if args.many > 4096:
         parser.error("--many: expected at most 4096")
     if not args.workloads and not args.random:
@@ -119,56 +151,80 @@ def gexec_lacks(args):
                               check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         stop(3, f"{args.gexec}: {error}; build it or name it with --gexec")
+    many = [name for name in args.ours if name != "gexec"]
     if args.device == "cpu":
-        return {"gexec_many": "needs a GPU"}
-    return {} if "--steps-per-launch" in text else {
-        "gexec_many": "this gexec has no --steps-per-launch"}
+        return {name: "needs a GPU" for name in many}
+    needs = {"gexec_many": "--steps-per-launch", "gexec_loop": "--step-loop"}
+    return {name: f"this gexec has no {needs[name]}" for name in many
+            if needs[name] not in text}
 
 
-def open_ways(args, case, folder, peers, lacking, clock, stack):
+class Prepared:
+    """A case with its files in a folder of its own, or the reason why it has none."""
+
+    def __init__(self, args, case, parent):
+        self.case, self.files, self.reason = case, {}, None
+        self.folder = os.path.join(parent, f"{case.name}_{case.precision}")
+        self.model = os.path.join(self.folder, "model.yaml")
+        os.mkdir(self.folder)
+        try:
+            self.files = values.prepare(case, self.folder, args.seed, args.python)
+        except Failed as reason:
+            self.reason = str(reason)
+        if args.keep:
+            name = os.path.join(args.keep, f"{case.name}_{case.precision}.yaml")
+            with open(name, "w") as file:
+                file.write(cases.model_text(case))
+
+    @property
+    def path(self):
+        """case.json, where the values are there."""
+        return None if self.reason else os.path.join(self.folder, "case.json")
+
+
+def all_ways(args):
+    """In the order in which they are made ready: what takes long comes last."""
+    return args.ours + sorted(args.peers, key=lambda name: name in ahead.SLOW)
+
+
+def open_ways(args, prepared, peers, lacking, clock, stack):
     """The ways that are ready, one after the other, for each measures on an idle card."""
     ways, failed = {}, dict(lacking)
-    files = values.prepare(case, folder, args.seed, args.python)
-    model = os.path.join(folder, "model.yaml")
-    if args.keep:
-        os.makedirs(args.keep, exist_ok=True)
-        name = os.path.join(args.keep, f"{case.name}_{case.precision}.yaml")
-        with open(name, "w") as file:
-            file.write(cases.model_text(case))
-    for name in ("gexec", "gexec_many", *args.peers):
+    for name in all_ways(args):
         if name in failed:
             continue
-        limit = min(args.limit, clock.left() - rounds.RESERVE_SECONDS)
+        limit = clock.to_be_ready()
         if limit < 1:
             failed[name] = "no time left"
             continue
         begin = time.monotonic()
         try:
             if name.startswith("gexec"):
-                ways[name] = child.gexec(args, name, model, files,
-                                         os.path.join(folder, name + ".log"), limit)
+                log = os.path.join(peers.folder, f"{os.path.basename(prepared.folder)}_{name}.log")
+                ways[name] = child.gexec(args, name, prepared.model, prepared.files, log, limit)
                 stack.callback(ways[name].child.close)
             else:
                 stack.callback(peers.unload, name)
-                ways[name] = peers.load(name, os.path.join(folder, "case.json"), limit)
+                ways[name] = peers.load(name, prepared.path, limit)
             ways[name].ready["ready_after_s"] = time.monotonic() - begin
         except Failed as reason:
             failed[name] = str(reason)
     return ways, failed
 
 
-def measure(args, case, peers, lacking, clock):
+def measure(args, prepared, peers, lacking, clock):
+    case = prepared.case
     result = {"workload": case.name, "precision": case.precision, "shape": case.words(),
               "case": {"batch": case.batch, "widths": case.widths,
                        "activation": case.activation, "loss": case.loss},
               "loss_bound": rounds.LOSS_BOUND[case.precision],
               "floor": floors.floor(case, args.ceilings), "block_steps": {}, "orders": [],
               "steady_s": {}, "times_faster": {}, "blocks": {}}
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        try:
-            ways, failed = open_ways(args, case, folder, peers, lacking, clock, stack)
-        except Failed as reason:
-            ways, failed = {}, {name: str(reason) for name in ("gexec", *args.peers)}
+    with contextlib.ExitStack() as stack:
+        if prepared.reason:
+            ways, failed = {}, {name: prepared.reason for name in all_ways(args)}
+        else:
+            ways, failed = open_ways(args, prepared, peers, lacking, clock, stack)
         result["ready"] = {name: way.ready for name, way in ways.items()}
         result["losses"] = rounds.curves(ways, failed, clock)
         if args.device == "gpu" and ways:
@@ -187,7 +243,7 @@ def add_figures(result):
     blocks, losses = result["blocks"], result["losses"]
     result["steady_s"] = {name: rounds.steady(found) for name, found in blocks.items()}
     result["loss_difference"] = {}
-    for ours in table.BESIDE:
+    for ours in table.OURS:
         if ours in blocks:
             result["times_faster"][ours] = {
                 name: rounds.times_faster(blocks[ours], found)
@@ -196,6 +252,10 @@ def add_figures(result):
             result["loss_difference"][ours] = {
                 name: rounds.difference(losses[ours], found, result["precision"])
                 for name, found in losses.items() if name in table.PEERS}
+    peers = [name for name in losses if name in table.PEERS]
+    result["peers_apart"] = {
+        name: max((rounds.difference(losses[other], losses[name], result["precision"])
+                   for other in peers if other != name), default=0) for name in peers}
 
 
 # --- all of them ----------------------------------------------------------------------
@@ -251,52 +311,92 @@ def write_whole(path, text):
 def all_cases(args):
     found = [cases.workload(name, precision) for name in args.workloads
              for precision in args.types]
-    return found + cases.random_cases(args.random, args.seed, args.types)
+    return found + cases.random_cases(args.random, args.seed, args.types, args.first)
 
 
 def status_of(report):
-    """3 where gexec or every peer failed, 1 where losses differ, else 0."""
+    """3 where gexec or every peer failed or a case was not run, 1 where losses differ, else 0."""
     status = 0
     for result in report["results"]:
         differences = result["loss_difference"].get("gexec", {})
         if not differences:
             return 3
-        if table.worst_loss(result) > result["loss_bound"]:
+        if not table.losses_agree(result):
             print(f"peers.py: {result['workload']} {result['precision']}: losses differ by "
                   f"{table.worst_loss(result):.1e}, more than {result['loss_bound']:g}",
                   file=sys.stderr)
             status = 1
-    return status
+    return 3 if report["not_run"] else status
+
+
+def new_report(args, found):
+    return {"environment": environment(args, {}), "results": [],
+            "not_run": [f"{case.name} {case.precision}" for case in found],
+            "steps_per_launch": args.many, "peers": args.peers, "ours": args.ours,
+            "block_seconds": rounds.BLOCK_SECONDS, "seed": args.seed,
+            "learning_rate": cases.LEARNING_RATE, "ceilings": args.ceilings,
+            "random": {"seed": args.seed, "first": args.first, "count": args.random,
+                       "range": cases.RANGE_WORDS} if args.random else None}
+
+
+def write_json(args, report):
+    if args.json:
+        write_whole(args.json, json.dumps(finite(report), allow_nan=False) + "\n")
+
+
+def run_cases(args, found, folder, clock, report, stack):
+    """Fills the report, case by case, each told and written when it is done."""
+    lacking = gexec_lacks(args)
+    prepared = [Prepared(args, case, folder) for case in found]
+    messages = os.path.join(args.keep or folder, "messages")
+    os.makedirs(messages, exist_ok=True)
+    peers = child.Peers(args, messages, args.limit)
+    stack.callback(peers.close)
+    compiling = ahead.Ahead(peers, [one.path for one in prepared], args.peers,
+                            args.jobs or max(1, (os.cpu_count() or 1) // 2),
+                            args.compile_limit)
+    stack.callback(compiling.close)
+    lacking.update(peers.start_all(args.peers))
+    report["environment"] = environment(args, peers.hello)
+    begin = time.monotonic()
+    # A card that is measured is idle but for that: all compiling ends before.
+    not_compiled = compiling.wait(min(args.compile_limit, clock.left() / 2))
+    report["compiled_ahead_s"] = time.monotonic() - begin
+    for i, one in enumerate(prepared):
+        if clock.to_be_ready() < 1:
+            break
+        lacks = {name: reason for (case, name), reason in not_compiled.items() if case == i}
+        result = measure(args, one, peers, {**lacks, **lacking}, clock)
+        add_gexec(report["environment"], result)
+        report["results"].append(result)
+        report["not_run"].pop(0)
+        print(table.case_text(result), flush=True)
+        write_json(args, report)
 
 
 def main():
     args = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children are ended on the way
-    clock = rounds.Clock(args.deadline, args.limit)
-    lacking = gexec_lacks(args)
+    clock = rounds.Clock(args.budget, args.limit)
+    found = all_cases(args)
+    report = new_report(args, found)
+    status = None
+    if args.keep:
+        os.makedirs(args.keep, exist_ok=True)
+    Stopped.at_signals()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        peers = child.Peers(args, folder, args.limit)
-        stack.callback(peers.close)
-        lacking.update(peers.start_all(args.peers))
-        report = {"environment": environment(args, peers.hello), "results": [],
-                  "steps_per_launch": args.many, "peers": args.peers,
-                  "block_seconds": rounds.BLOCK_SECONDS, "seed": args.seed,
-                  "learning_rate": cases.LEARNING_RATE, "ceilings": args.ceilings,
-                  "random": {"seed": args.seed, "count": args.random,
-                             "range": cases.RANGE_WORDS} if args.random else None}
-        for case in all_cases(args):
-            result = measure(args, case, peers, lacking, clock)
-            add_gexec(report["environment"], result)
-            report["results"].append(result)
-            print(table.case_text(result), flush=True)
-            if args.json:
-                write_whole(args.json, json.dumps(finite(report), allow_nan=False) + "\n")
-    text = table.markdown(report)
-    if args.markdown:
-        write_whole(args.markdown, text + "\n")
-    print("\n" + text)
-    sys.exit(status_of(report))
+        try:
+            run_cases(args, found, folder, clock, report, stack)
+        except Stopped as reason:
+            print(f"peers.py: {reason}", file=sys.stderr)
+            status = reason.status
+        # Before processes are ended, for a second signal may leave no time.
+        write_json(args, report)
+        text = table.markdown(report)
+        print("\n" + text, flush=True)
+        if args.markdown:
+            write_whole(args.markdown, text + "\n")
+    sys.exit(status_of(report) if status is None else status)
 
 
 if __name__ == "__main__":

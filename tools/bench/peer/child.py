@@ -21,7 +21,7 @@ class Child:
     def __init__(self, command, log, **options):
         self.log, self.ended = log, None  # where its messages go; its status
         try:
-            with open(log, "w") as messages:
+            with open(log, "a") as messages:
                 self.process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages,
                     text=True, start_new_session=True, **options)
@@ -129,11 +129,13 @@ class Gexec(Way):
 
 def gexec(args, name, model, files, log, limit_s):
     """gexec as a way; each case has a process of its own."""
-    k = args.many if name == "gexec_many" else 1
+    k = 1 if name == "gexec" else args.many
     command = [args.gexec, "run", model, "--blocks", "-q"]
     command += ["--graph"] if args.device == "gpu" else ["--device", "cpu"]
     if k > 1:
         command += ["--steps-per-launch", str(k)]
+    if name == "gexec_loop":
+        command += ["--step-loop", "on"]
     for tensor, path in files.items():
         command += ["--in", f"{tensor}={path}"]
     child = Child(command + args.flags.split(), log)
@@ -153,12 +155,14 @@ class Peers:
         self.args, self.folder, self.limit_s = args, folder, limit_s
         self.children, self.hello = {}, {}
 
-    def start(self, name):
+    def start(self, name, log=None, **environment):
+        """The process of a peer; `log` names the file of its messages, else the peer does."""
         kind, form = name.split("_", 1)
-        environment = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false")
         return Child([self.args.python, "-m", "peer." + self.MODULES[kind], form,
                       self.args.device, str(self.args.many)],
-                     os.path.join(self.folder, name + ".log"), cwd=BENCH, env=environment)
+                     os.path.join(self.folder, (log or name) + ".log"), cwd=BENCH,
+                     env=dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false",
+                              **environment))
 
     def start_all(self, names):
         """All at once, for they import beside each other; reasons of those that failed."""
@@ -177,11 +181,16 @@ class Peers:
         return failed
 
     def load(self, name, case, limit_s):
-        """The peer, compiled and warm, as a way. One that was killed is started again."""
+        """The peer, compiled and warm, as a way. One that was ended is started again."""
         if name not in self.children or self.children[name].ended is not None:
             self.children[name] = self.start(name)
             self.children[name].answer(limit_s)
-        ready = self.children[name].ask(f"load {case}", limit_s)
+        try:
+            ready = self.children[name].ask(f"load {case}", limit_s)
+        except Failed:
+            # What a broken capture leaves behind would fail the next case too.
+            self.children[name].kill()
+            raise
         return Way(name, self.children[name], ready["steps_per_launch"], ready)
 
     def unload(self, name):

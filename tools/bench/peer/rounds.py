@@ -31,6 +31,10 @@ class Clock:
     def left(self):
         return self.end - time.monotonic()
 
+    def to_be_ready(self):
+        """For a way to be ready in: time for the rounds has to remain."""
+        return min(self.longest_s, self.left() - RESERVE_SECONDS)
+
     def limit(self):
         """For one answer: as long as any may take, and little beyond the end."""
         return min(self.longest_s, max(0, self.left()) + RESERVE_SECONDS)

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import time
+import traceback
 
 
 def serve(hello, load, free):
@@ -65,6 +66,7 @@ def serve(hello, load, free):
         try:
             answer = obey(word, rest)
         except Exception as error:  # whatever a library throws is this way's reason
+            traceback.print_exc()
             text = " ".join(str(error).split())
             answer = {"error": f"{type(error).__name__}: {text}"[:300]}
         tell(answer)

@@ -10,8 +10,9 @@ PEERS = {
     "jax_jit": "JAX jit",
     "jax_scan": "JAX scan",
 }
+OURS = ("gexec", "gexec_many", "gexec_loop")
 LACK = "n/a"
-# Each of ours, the peers that it stands beside, and the place of its target.
+# Each of ours that has a target, the peers that it stands beside, and the target's place.
 BESIDE = {
     "gexec": ([name for name in PEERS if name != "jax_scan"], 0),
     "gexec_many": (list(PEERS), 1),
@@ -45,20 +46,17 @@ def spread(ratio):
             else LACK)
 
 
-def target(result, ours):
-    goal = cases.TARGETS.get((result["workload"], result["precision"]))
-    return goal[BESIDE[ours][1]] if goal else None
-
-
 def against_target(result, ours):
-    """Target and whether the median of the pairs meets it."""
-    goal = target(result, ours)
-    ratio = faster(result, ours, best_peer(result, ours))
-    if goal is None:
+    """The target, over which peer, the median of the pairs and whether it meets the target."""
+    goals = cases.TARGETS.get((result["workload"], result["precision"]))
+    if goals is None:
         return "-"
+    peer, goal = goals[BESIDE[ours][1]]
+    ratio = faster(result, ours, peer)
+    words = f"{goal:g} over {PEERS[peer]}: "
     if not ratio:
-        return f"{goal:g}: {LACK}"
-    return f"{goal:g}: {'met' if ratio['median'] >= goal else 'missed'}"
+        return words + LACK
+    return words + f"{ratio['median']:.2f}, {'met' if ratio['median'] >= goal else 'missed'}"
 
 
 def row(cells):
@@ -92,20 +90,34 @@ def worst_loss(result):
     return max(found, default=None)
 
 
+def losses_agree(result):
+    """Whether our curves are within the bound of every peer's, or no farther from it than
+    another peer's is."""
+    return all(value <= max(result["loss_bound"], result["peers_apart"][name])
+               for ours in result["loss_difference"].values() for name, value in ours.items())
+
+
+def difference(value):
+    return LACK if value is None else f"{value:.1e}"
+
+
 def forms_table(report):
     k = report["steps_per_launch"]
     head = ["workload", "batch; shape", "type"]
     head += [PEERS[name] + (f" of {k}" if name == "jax_scan" else "")
              for name in report["peers"]]
-    head += ["gexec", f"gexec, {k} steps a launch", "losses within, of their fall (bound)"]
+    names = {"gexec": "gexec", "gexec_many": f"gexec, {k} steps a launch",
+             "gexec_loop": f"gexec, a loop of {k}"}
+    head += [names[name] for name in report["ours"]]
+    head += ["losses within, of their fall (bound; peers from each other)"]
     lines = [row(head), row(["---"] * len(head))]
     for result in report["results"]:
         worst = worst_loss(result)
         lines.append(row(
             [result["workload"], result["shape"], result["precision"]]
-            + [us(result, name) for name in report["peers"] + ["gexec", "gexec_many"]]
-            + [(f"{worst:.1e}" if worst is not None else LACK)
-               + f" ({result['loss_bound']:g})"]))
+            + [us(result, name) for name in report["peers"] + report["ours"]]
+            + [f"{difference(worst)} ({result['loss_bound']:g}; "
+               f"{difference(max(result['peers_apart'].values(), default=None))})"]))
     return lines
 
 
@@ -138,20 +150,23 @@ def markdown(report):
     lacking = reasons(report)
     if lacking:
         lines += ["", *lacking]
+    if report["not_run"]:
+        lines += ["", "Not run: " + ", ".join(report["not_run"]) + "."]
     if report["random"]:
-        lines += ["", f"Random shapes of seed {report['random']['seed']}: {cases.RANGE_WORDS}."]
+        lines += ["", f"Random shapes of seed {report['random']['seed']}, from number "
+                  f"{report['random']['first']}: {cases.RANGE_WORDS}."]
     return "\n".join(lines)
 
 
 def case_text(result):
     """What one case found, for a reader who waits."""
     lines = [f"{result['workload']} {result['precision']} ({result['shape']})"]
-    for way in [*PEERS, "gexec", "gexec_many"]:
+    for way in [*PEERS, *OURS]:
         if way in result["failed"]:
             lines.append(f"  {way:18s} {LACK:>10s}     {result['failed'][way]}")
         elif way in result["losses"]:
             line = f"  {way:18s} {us(result, way):>10s} us"
-            for ours in BESIDE:
+            for ours in OURS:
                 ratio = faster(result, ours, way)
                 if ratio:
                     line += f"   {ours}: {spread(ratio)} times faster"

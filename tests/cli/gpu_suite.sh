@@ -1,0 +1,110 @@
+# tests/gpu_suite over programs that stand in for those that need a GPU.
+. ./lib.sh
+
+build=$work/build
+mkdir -p "$build/tests" "$work/bin"
+export PATH=$work/bin:$PATH FAKE=$work GPU_SUITE_JOBS=2
+
+# What they say is CMocka's. FAKE/NAME makes one fail, or hang until it is told to end.
+cat >"$work/program" <<'END'
+#!/usr/bin/env bash
+name=$(basename "$0")
+case $(cat "$FAKE/$name" 2>/dev/null) in
+fail)
+    echo '[  FAILED  ] sums_are_right'
+    exit 1
+    ;;
+hang)
+    echo '[ RUN      ] a_long_test'
+    exec sleep 600
+    ;;
+esac
+echo '[  PASSED  ] 3 test(s).'
+END
+cat >"$work/conformance" <<'END'
+#!/usr/bin/env bash
+[ "$1" = gpu ] || exit 2
+if [ "$(cat "$FAKE/conformance" 2>/dev/null)" = "hang $3" ]; then
+    trap 'echo "stopped in case 7, gemm; 5 checks, 0 failures"; exit 143' TERM
+    sleep 600 &
+    wait
+fi
+echo "conformance: 10 checks, 2 alternatives forced, 1 plans measured, 3 cases, 0 failures"
+END
+cat >"$work/bin/compute-sanitizer" <<'END'
+#!/usr/bin/env bash
+while [[ $1 == -* ]]; do
+    case $1 in --tool | --error-exitcode | --print-limit | --report-api-errors) shift ;; esac
+    shift
+done
+"$@" || exit
+echo "========= ERROR SUMMARY: 0 errors"
+END
+cp "$work/conformance" "$build/tests/conformance"
+for name in gpu_kernels gpu_elementwise gpu_gemm gpu_direct gpu_head gpu_rows gpu_shapes \
+    gpu_memory gpu_ceilings gpu_delays test_examples; do
+    cp "$work/program" "$build/tests/$name"
+done
+chmod +x "$build/tests/"* "$work/bin/"*
+
+# suite STATUS ARGUMENTS...: its output is then in $work/out.
+suite()
+{
+    local wanted=$1 status=0
+    shift
+    ../gpu_suite "$@" >"$work/out" 2>"$work/err" || status=$?
+    [ $status = "$wanted" ] || {
+        fail "gpu_suite $*: exit status $status, expected $wanted"
+        cat "$work/out" "$work/err" >&2
+    }
+}
+
+says()
+{
+    grep -qE "$1" "$work/out" || {
+        fail "gpu_suite does not say: $1"
+        cat "$work/out" >&2
+    }
+}
+
+suite 0 --commit abc "$build" plain memcheck
+says '^[0-9T:-]+Z +gpu_suite --commit abc .* plain memcheck  at abc$'
+says '^plain +gpu_kernels +ok .* 3 passed, 0 failed, 0 skipped'
+says '^memcheck +gpu_kernels +ok .* ERROR SUMMARY: 0 errors'
+says '^plain +conformance, all +conformance: 40 checks, 8 alternatives forced, 4 plans'
+says '^gpu_suite: all passed$'
+
+# A failure is one, whatever the budget.
+echo fail >"$work/gpu_gemm"
+suite 1 --budget 500 "$build"
+says '^plain +gpu_gemm +FAILED \(1\)'
+says '^gpu_suite: 1 failed$'
+rm "$work/gpu_gemm"
+
+# What the budget ends is named with where it was, and so is what was not begun.
+echo hang >"$work/gpu_kernels"
+echo "hang 1" >"$work/conformance"
+suite 3 --budget 12 "$build" plain synccheck
+says '^plain +gpu_kernels +not finished +[0-9]+s +\[ RUN      \] a_long_test'
+says '^plain +conformance.1 +not finished +[0-9]+s +stopped in case 7, gemm'
+says '^plain +gpu_gemm +ok'
+says '^gpu_suite: not run or not finished in 12 s:$'
+says '^  plain gpu_kernels$'
+says '^  plain conformance.1$'
+says '^  synccheck gpu_rows$'
+! grep -q 'all passed' "$work/out" || fail "gpu_suite calls it all passed"
+
+# And is run by name later.
+rm "$work/gpu_kernels" "$work/conformance"
+suite 0 --only gpu_kernels,conformance.1 "$build"
+says '^plain +gpu_kernels +ok'
+says '^plain +conformance, all +conformance: 10 checks'
+! grep -q gpu_gemm "$work/out" || fail "--only runs gpu_gemm too"
+
+suite 2 --only gpu_none "$build"
+suite 2 --budget 0 "$build"
+suite 2 --budget
+says "^Exit status: 0 all passed"
+suite 2 "$build" plain quickcheck
+suite 2 "$work"
+finish
