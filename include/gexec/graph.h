@@ -193,6 +193,14 @@ typedef struct gx_data_info {
     bool stream_auto;      /* the model leaves it open: `stream: auto`, or nothing */
 } gx_data_info;
 GX_API gx_data_info gx_graph_data(const gx_graph *graph);
+/* The files that a model reads beside its own: data and split (`is_data`), and initial
+ * values. `path` is NULL beyond the end, and where an i stands for nothing. */
+typedef struct gx_file_info {
+    const char *path;
+    bool is_data;
+} gx_file_info;
+GX_API size_t gx_graph_file_count(const gx_graph *graph);
+GX_API gx_file_info gx_graph_file(const gx_graph *graph, size_t i);
 
 /* The scalars that each step writes to the log, in column order: the loss, scalar
  * outputs, metrics. i beyond the end gives NULL. */
