@@ -440,6 +440,26 @@ gx_data_info gx_graph_data(const gx_graph *graph)
                            .batch_dim = data->batch_dim };
 }
 
+size_t gx_graph_file_count(const gx_graph *graph)
+{
+    return graph->data.n_columns + 1 + graph->n_values;
+}
+
+gx_file_info gx_graph_file(const gx_graph *graph, size_t i)
+{
+    const gx_data_spec *data = &graph->data;
+
+    if (i < data->n_columns)
+        return (gx_file_info){ data->columns[i].path, true };
+    if (i == data->n_columns)
+        return (gx_file_info){ data->split_path, true };
+    i -= data->n_columns + 1;
+    if (i >= graph->n_values || !graph->values[i].has_init ||
+        graph->values[i].init.kind != GX_INIT_FILE)
+        return (gx_file_info){ NULL, false };
+    return (gx_file_info){ graph->values[i].init.path, false };
+}
+
 const char *gx_graph_logged(const gx_graph *graph, size_t i)
 {
     return i < graph->n_logged ? graph->logged_name[i] : NULL;

@@ -187,6 +187,7 @@ struct gx_graph {
     /* set by the resolver */
     int32_t logged[GX_MAX_LOGGED];
     const char *logged_name[GX_MAX_LOGGED];
+    gx_average average[GX_MAX_LOGGED];
     size_t n_logged;
     double rate;
     bool finished;

@@ -75,6 +75,7 @@ const gx_op gx_cast_ops[] = {
         .formula = "out = x; to i32 towards zero, kept within its range, NaN to 0",
         .fields = cast_fields,
         .phase = GX_PHASE_FORWARD,
+        .rows = GX_ROWS_KEEP,
         .infer = cast_infer,
         .reference = cast_reference,
         .grad = cast_grad,

@@ -195,38 +195,9 @@ gx_node_info gx_graph_node(const gx_graph *graph, size_t i)
     return info;
 }
 
-static bool is_sum_loss(const gx_node *node)
-{
-    int index;
-    const gx_field *field = gx_field_find(node->op, "reduction", &index);
-
-    return field && !gx_is_tensor_field(field) && node->attr[index].i == GX_REDUCTION_SUM;
-}
-
-/* Scaled, or added to another of its kind, a sum over the rows stays one. */
-static gx_average average_of(const gx_graph *graph, int32_t id, int depth)
-{
-    const int32_t producer = id >= 0 ? graph->values[id].producer : -1;
-    const gx_node *node = producer >= 0 ? &graph->nodes[producer] : NULL;
-    bool is_sum;
-
-    if (!node || !node->op || !node->attr || depth == 0)
-        return GX_AVERAGE_MEAN;
-    if (strcmp(node->op->name, "scale") == 0)
-        return average_of(graph, node->arg[0], depth - 1);
-    if (strcmp(node->op->name, "add") == 0 || strcmp(node->op->name, "sub") == 0)
-        is_sum = average_of(graph, node->arg[0], depth - 1) == GX_AVERAGE_SUM &&
-                 average_of(graph, node->arg[1], depth - 1) == GX_AVERAGE_SUM;
-    else
-        is_sum = is_sum_loss(node);
-    return is_sum ? GX_AVERAGE_SUM : node->op->average;
-}
-
 gx_average gx_graph_logged_average(const gx_graph *graph, size_t i)
 {
-    enum { MOST_TERMS = 12 }; /* on the way to a loss; a model has few */
-
-    return average_of(graph, i < graph->n_logged ? graph->logged[i] : -1, MOST_TERMS);
+    return i < graph->n_logged ? graph->average[i] : GX_AVERAGE_MEAN;
 }
 
 int64_t gx_graph_accumulate(const gx_graph *graph)

@@ -36,6 +36,18 @@ typedef struct gx_builder gx_builder; /* resolve.h */
 
 /* --- a row --- */
 
+/* What an op makes of tensors that have something of the rows of a batch, for the figures
+ * of many steps. */
+typedef enum gx_row_rule {
+    GX_ROWS_MAKE,     /* something of each row still, or a scalar: a mean over them, or a
+                       * sum where the field `reduction` says so */
+    GX_ROWS_KEEP,     /* operand 0, times a number or moved */
+    GX_ROWS_JOIN,     /* operands 0 and 1 added */
+    GX_ROWS_MULTIPLY, /* ... multiplied */
+    GX_ROWS_SUM,      /* sums of operand 0 along `axis`; without that field along all */
+    GX_ROWS_MEAN
+} gx_row_rule;
+
 struct gx_op {
     const char *name;
     const char *summary;    /* one line */
@@ -72,6 +84,7 @@ struct gx_op {
 
     /* Metrics: how those of several batches become one. */
     gx_average average;
+    gx_row_rule rows;
 
     /* Optimizers: the rate where the model gives none; 0: it must. */
     double default_rate;

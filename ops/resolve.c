@@ -1,6 +1,7 @@
 /* From the nodes of a file to the program of a step: the order of the passes. */
 #include <string.h>
 
+#include "average.h"
 #include "builder.h"
 
 static bool reads(const gx_node *node, const char *value)
@@ -180,5 +181,6 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list)
     if (!gx_graph_reorder(graph, builder.order, builder.n_order))
         return;
     bind_logged(graph);
+    gx_set_averages(graph);
     gx_annotate(graph);
 }

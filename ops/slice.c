@@ -367,6 +367,7 @@ const gx_op gx_slice_ops[] = {
         .fields = slice_fields,
         .phase = GX_PHASE_FORWARD,
         .moves = true,
+        .rows = GX_ROWS_KEEP,
         .infer = slice_infer,
         .reference = slice_reference,
         .grad = slice_grad,

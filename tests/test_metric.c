@@ -218,13 +218,81 @@ static void a_loss_that_is_a_sum_adds_up(void **state)
         "outputs: [ce, e, m, half, both, mixed]\n";
     static const gx_average expected[] = { GX_AVERAGE_SUM,  GX_AVERAGE_SUM,
                                            GX_AVERAGE_MEAN, GX_AVERAGE_SUM,
-                                           GX_AVERAGE_SUM,  GX_AVERAGE_MEAN };
+                                           GX_AVERAGE_SUM,  GX_AVERAGE_STEPS };
     test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
         assert_int_equal(gx_graph_logged_average(model.graph, i), expected[i]);
     test_walk_free(&model);
+}
+
+/* What `ops` make of x, the rows, and w, a parameter, in a model that logs "out". */
+static gx_average average_of(const char *ops)
+{
+    char text[1200];
+
+    snprintf(text, sizeof text,
+             "gexec: 1\nname: m\nprecision: f32\n"
+             "inputs: {x: {shape: [29, 11], init: normal}, t: {shape: [29, 11]}}\n"
+             "params: {w: {shape: [11], init: normal}}\nops:\n"
+             "  - {op: mse, name: m, x: x, target: t}\n"
+             "  - {op: l1, name: s, x: x, target: t, reduction: sum}\n"
+             "  - {op: mul, name: ww, a: w, b: w}\n"
+             "  - {op: sum, name: penalty, x: ww}\n"
+             "  - {op: mul, name: xw, a: x, b: w}\n%s\noutputs: [out]\n",
+             ops);
+    test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
+    const gx_average found = gx_graph_logged_average(model.graph, 0);
+
+    assert_string_equal(gx_graph_logged(model.graph, 0), "out");
+    test_walk_free(&model);
+    return found;
+}
+
+static void the_rows_are_followed_to_the_log(void **state)
+{
+    static const struct {
+        const char *ops;
+        gx_average average;
+    } cases[] = {
+        { "  - {op: sum, name: out, x: xw}", GX_AVERAGE_SUM },
+        { "  - {op: mean, name: out, x: xw}", GX_AVERAGE_MEAN },
+        { "  - {op: max, name: out, x: xw}", GX_AVERAGE_MEAN },
+        { "  - {op: scale, name: out, x: penalty, factor: 0.5}", GX_AVERAGE_MEAN },
+        { "  - {op: add, name: out, a: m, b: penalty}", GX_AVERAGE_MEAN },
+        { "  - {op: add, name: out, a: s, b: penalty}", GX_AVERAGE_STEPS },
+        { "  - {op: sub, name: out, a: m, b: s}", GX_AVERAGE_STEPS },
+        { "  - {op: mul, name: out, a: s, b: penalty}", GX_AVERAGE_SUM },
+        { "  - {op: mul, name: out, a: s, b: s}", GX_AVERAGE_STEPS },
+        { "  - {op: mul, name: out, a: m, b: m}", GX_AVERAGE_MEAN },
+        { "  - {op: max, name: out, x: s}", GX_AVERAGE_STEPS },
+        { "  - {op: max, name: out, x: m}", GX_AVERAGE_MEAN },
+        { "  - {op: cast, name: c, x: s, dtype: f32}\n"
+          "  - {op: reshape, name: out, x: c, shape: []}",
+          GX_AVERAGE_SUM },
+        /* over the rows and what each has, one after the other, in either order */
+        { "  - {op: mean, name: a, x: xw, axis: 1}\n  - {op: sum, name: out, x: a}",
+          GX_AVERAGE_SUM },
+        { "  - {op: mean, name: a, x: xw, axis: 0}\n  - {op: sum, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: sum, name: a, x: xw, axis: -1, keepdim: true}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: sum, name: a, x: xw, axis: 0}\n  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_SUM },
+        { "  - {op: transpose, name: xt, x: xw}\n  - {op: sum, name: a, x: xt, axis: 0}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: transpose, name: xt, x: xw}\n  - {op: sum, name: a, x: xt, axis: 1}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_SUM },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        if (average_of(cases[i].ops) != cases[i].average)
+            fail_msg("%s: %d", cases[i].ops, (int)average_of(cases[i].ops));
 }
 
 static void perplexity_is_of_one_loss(void **state)
@@ -249,6 +317,7 @@ int main(void)
         cmocka_unit_test(k_is_five_and_at_most_the_classes),
         cmocka_unit_test(perplexity_is_the_exponential_of_the_loss),
         cmocka_unit_test(a_loss_that_is_a_sum_adds_up),
+        cmocka_unit_test(the_rows_are_followed_to_the_log),
         cmocka_unit_test(perplexity_is_of_one_loss),
     };
 

@@ -481,7 +481,8 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
     if (!find_command(args, argv[1]))
         return false;
     args->names = calloc((size_t)argc, sizeof *args->names);
-    if (!args->names)
+    args->made = calloc((size_t)argc, sizeof *args->made);
+    if (!args->names || !args->made)
         return out_of_memory(args);
     for (int i = 2; i < argc; i++) {
         if (!flags_end && strcmp(argv[i], "--") == 0)
@@ -503,5 +504,6 @@ void gx_args_free(gx_args *args)
     free(args->sets.items);
     free(args->inputs.items);
     free(args->outs.items);
+    free(args->made);
     *args = defaults;
 }

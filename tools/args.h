@@ -53,6 +53,7 @@ typedef struct gx_args {
     const char *given[GX_MAX_FLAGS]; /* by flag: its value, of what may stand once */
     bool help, quiet, verbose;
     gx_pairs sets, inputs, outs;
+    bool *made;       /* by `outs`: a folder that this process made and may remove */
     const char *json; /* "-": standard output */
     bool graph, eager, exact, unfused, no_cache, nsys_window, blocks, stream, new_state;
     int target; /* gx_target */

@@ -1,11 +1,10 @@
 /* What a run leaves behind: the report, the files, JSON. One that fails keeps none of the
  * others back, for the steps cannot be had again as cheaply. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "host_tensor.h"
+#include "out_folders.h"
 #include "run_report.h"
 #include "saved_state.h"
 
@@ -42,18 +41,13 @@ static gx_status write_into(gx_run *run, const gx_value_info *value, const char 
 static gx_status write_folder(gx_run *run, const char *folder, gx_error *err)
 {
     const gx_graph *const graph = run->session.graph[run->history.last_program];
-    struct stat found;
     gx_status st = GX_OK;
 
-    if (mkdir(folder, 0777) != 0 &&
-        (errno != EEXIST || stat(folder, &found) != 0 || !S_ISDIR(found.st_mode)))
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "--out %s: %s", folder,
-                              strerror(errno));
     /* A tensor that finds no room keeps none of the others back. */
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
 
-        if (gx_is_saved(&value) || (value.kind == GX_VALUE_TEMP && value.is_output))
+        if (gx_is_delivered(&value))
             st = gx_first(st, write_into(run, &value, folder, st == GX_OK ? err : NULL));
     }
     return gx_first(
@@ -108,6 +102,7 @@ int gx_run_deliver(gx_run *run)
 
     if (!gx_stdout_is_taken(args))
         note(run, gx_run_print(run, stdout, &err), &err, &exit_status);
+    note(run, gx_out_folders_make(args, &err), &err, &exit_status);
     for (size_t i = 0; i < args->outs.n && run->history.last; i++) {
         const gx_set *const out = &args->outs.items[i];
 

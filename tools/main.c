@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "destinations.h"
+#include "out_folders.h"
 #include "profile_pass.h"
 
 /* A file that is opened must not come to stand where a standard stream was closed, for
@@ -39,6 +40,7 @@ int main(int argc, char **argv)
     else
         exit_status =
             gx_destinations_check(&args) ? args.command->run(&args) : GX_EXIT_USAGE;
+    gx_out_folders_drop(&args);
     if (!gx_stdout_finish(&args) && exit_status == GX_EXIT_OK)
         exit_status = GX_EXIT_FAILED;
 done:

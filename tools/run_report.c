@@ -21,7 +21,7 @@ static void print_figures(const char *title, const gx_evaluation *figures,
     fprintf(out, "  %-12s", title);
     for (size_t c = 0; c < n; c++)
         fprintf(out, "%s%s %s%s", c ? "  " : "", names[c],
-                gx_words_real(figures->value[c]).text, gx_sum_mark(graph, c));
+                gx_words_real(figures->value[c]).text, gx_average_mark(graph, c));
     fprintf(out, "  (%lld rows)\n", (long long)figures->rows);
 }
 
@@ -231,6 +231,21 @@ static void put_figures(gx_json *json, const char *key, const gx_evaluation *fig
     gx_json_end(json);
 }
 
+/* How the figures of many rows came about, by name. */
+static void put_averages(gx_json *json, const gx_graph *graph)
+{
+    static const char *const words[] = { [GX_AVERAGE_MEAN] = "mean",
+                                         [GX_AVERAGE_EXP_OF_MEAN_LOG] = "exp_of_mean_log",
+                                         [GX_AVERAGE_SUM] = "sum",
+                                         [GX_AVERAGE_STEPS] = "mean_of_steps" };
+
+    gx_json_object(json, "averages");
+    for (size_t i = 0; gx_graph_logged(graph, i); i++)
+        gx_json_text(json, gx_graph_logged(graph, i),
+                     words[gx_graph_logged_average(graph, i)]);
+    gx_json_end(json);
+}
+
 static gx_status put_outputs(gx_json *json, gx_run *run, gx_error *err)
 {
     const gx_graph *const graph = run->session.graph[run->history.last_program];
@@ -332,6 +347,7 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
         gx_json_text(json, "loss_not_finite_from", NULL);
     gx_json_environment(json, "environment", session);
     put_stats(json, run);
+    put_averages(json, graph);
     put_figures(json, "epoch_means", history->means, history->n_means, history->n_columns,
                 history->names);
     put_figures(json, "held_out", history->evaluations, history->n_evaluations,

@@ -26,6 +26,19 @@ bool gx_is_saved(const gx_value_info *value)
            (value->kind == GX_VALUE_STATE && strcmp(value->name, "gexec.log") != 0);
 }
 
+bool gx_is_delivered(const gx_value_info *value)
+{
+    return gx_is_saved(value) || (value->kind == GX_VALUE_TEMP && value->is_output);
+}
+
+bool gx_is_saved_plan(const char *base, gx_program program)
+{
+    const size_t n = strlen(PLAN_NAME);
+
+    return strncmp(base, PLAN_NAME, n) == 0 &&
+           strcmp(base + n, gx_program_ending(program)) == 0;
+}
+
 gx_status gx_saved_write_tensor(gx_session *session, const gx_value_info *value,
                                 const char *path, gx_error *err)
 {

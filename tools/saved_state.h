@@ -10,6 +10,10 @@ char *gx_saved_path(const char *folder, const char *name, const char *ending);
 /* True for what a later run needs: parameters, moments, counters, the rate. The data are
  * the model's, and the log is told by --loss-out. */
 bool gx_is_saved(const gx_value_info *value);
+/* True for what --out DIR writes as well: outputs. */
+bool gx_is_delivered(const gx_value_info *value);
+/* True for the name that the plan of a program has in the folder. */
+bool gx_is_saved_plan(const char *base, gx_program program);
 /* Writes one tensor of the state to `path`. */
 gx_status gx_saved_write_tensor(gx_session *session, const gx_value_info *value,
                                 const char *path, gx_error *err) GX_MUST_CHECK;

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "destinations.h"
 #include "figures.h"
 #include "host_tensor.h"
 #include "launches.h"
+#include "out_folders.h"
 #include "saved_state.h"
 
 const char *const gx_cuda_variables[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -232,6 +234,7 @@ gx_status gx_session_load(gx_session *session, const gx_args *args,
     GX_TRY(gx_launches_check(session, err));
     if (needs->data_programs && session->data.n_train > 0)
         GX_TRY(load_splits(session, err));
+    GX_TRY(gx_destinations_spare_model(session, err));
     return read_inputs(session, err);
 }
 
@@ -370,7 +373,7 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
 {
     gx_plan_options options = gx_session_plan_options(session);
     char *file = NULL;
-    gx_status st;
+    gx_status st = GX_OK;
 
     if (program != GX_PROGRAM_TRAIN)
         options.steps_per_launch = 0;
@@ -384,11 +387,15 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
             return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
         snprintf(file, size, "%s%s", options.pin_file, gx_program_ending(program));
         options.pin_file = file;
+        st =
+            gx_out_folders_make(session->args, err); /* the plan may be for one of them */
     } else if (!session->needs.no_pin) {
         GX_TRY(gx_saved_plan(session, program, &file, err));
         options.pin_file = file;
     }
-    st = gx_plan_create(session->graph[program], &options, &session->plan[program], err);
+    if (st == GX_OK)
+        st = gx_plan_create(session->graph[program], &options, &session->plan[program],
+                            err);
     free(file);
     if (st == GX_OK && options.steps_per_launch == GX_STEPS_AUTO)
         gx_launches_take(session, session->plan[program]);

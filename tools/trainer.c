@@ -16,7 +16,7 @@ enum { TRAINING_STEPS = 100 }; /* of a model without data */
 /* Figures on their way to one for all rows. */
 typedef struct sums {
     double value[GX_MAX_LOGGED];
-    int64_t rows;
+    int64_t rows, steps;
 } sums;
 
 typedef struct trainer {
@@ -71,7 +71,7 @@ static void note_not_finite(trainer *t, int64_t first)
  * logarithms that are added; a sum over the rows has their number in it. */
 static double weigh(double value, gx_average average, int64_t rows)
 {
-    if (average == GX_AVERAGE_SUM)
+    if (average == GX_AVERAGE_SUM || average == GX_AVERAGE_STEPS)
         return value;
     return (average == GX_AVERAGE_EXP_OF_MEAN_LOG ? log(value) : value) * (double)rows;
 }
@@ -87,19 +87,31 @@ static void add_rows(sums *all, const gx_graph *graph, const double *values,
                 weigh(values[i * (int64_t)n_columns + (int64_t)c], average, rows);
     }
     all->rows += n_steps * rows;
+    all->steps += n_steps;
 }
 
-/* One figure for all rows: what one batch of them would have told. */
+/* One figure for all rows: what one batch of them would have told, or the mean of what
+ * the steps told. */
 static void join(const sums *all, const gx_graph *graph, size_t n_columns,
                  double *figures)
 {
     for (size_t c = 0; c < n_columns; c++) {
-        const gx_average average = gx_graph_logged_average(graph, c);
-        const double mean = all->value[c] / (double)all->rows;
+        const double sum = all->value[c], mean = sum / (double)all->rows;
 
-        figures[c] = average == GX_AVERAGE_SUM               ? all->value[c]
-                     : average == GX_AVERAGE_EXP_OF_MEAN_LOG ? exp(mean)
-                                                             : mean;
+        switch (gx_graph_logged_average(graph, c)) {
+        case GX_AVERAGE_MEAN:
+            figures[c] = mean;
+            break;
+        case GX_AVERAGE_EXP_OF_MEAN_LOG:
+            figures[c] = exp(mean);
+            break;
+        case GX_AVERAGE_SUM:
+            figures[c] = sum;
+            break;
+        case GX_AVERAGE_STEPS:
+            figures[c] = sum / (double)all->steps;
+            break;
+        }
     }
 }
 
@@ -118,9 +130,13 @@ static gx_status append(gx_evaluation **list, size_t *n, const trainer *t, int64
     return GX_OK;
 }
 
-const char *gx_sum_mark(const gx_graph *graph, size_t column)
+const char *gx_average_mark(const gx_graph *graph, size_t column)
 {
-    return gx_graph_logged_average(graph, column) == GX_AVERAGE_SUM ? " (sum)" : "";
+    const gx_average average = gx_graph_logged_average(graph, column);
+
+    return average == GX_AVERAGE_SUM     ? " (sum)"
+           : average == GX_AVERAGE_STEPS ? " (mean of steps)"
+                                         : "";
 }
 
 /* "epoch 2, step 46: TITLE  loss 0.2  accuracy 0.9" */
@@ -135,8 +151,9 @@ static void note_figures(trainer *t, const char *title, const gx_evaluation *fig
         (size_t)snprintf(line, sizeof line, "epoch %lld, step %lld: %s",
                          (long long)figures->epoch, (long long)figures->step, title);
     for (size_t c = 0; c < n_columns && length < sizeof line - 1; c++)
-        length += (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g%s",
-                                   names[c], figures->value[c], gx_sum_mark(graph, c));
+        length +=
+            (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g%s", names[c],
+                             figures->value[c], gx_average_mark(graph, c));
     gx_progress_note(&t->progress, line);
 }
 

@@ -5,8 +5,8 @@
 #include "progress.h"
 #include "session.h"
 
-/* One pass over rows, held out or of an epoch: figures weighted by rows, so that a short
- * batch counts as what it is. */
+/* One pass over rows, held out or of an epoch: figures as gx_average says, so that a
+ * short batch counts as what it is where that can be known. */
 typedef struct gx_evaluation {
     int64_t step, epoch;
     int64_t rows;
@@ -45,7 +45,8 @@ void gx_history_free(gx_history *history);
 
 /* What evaluation runs, whole batches before the short one; NULL: nothing. */
 const gx_graph *gx_eval_graph(const gx_session *session);
-/* What stands behind a figure of many rows in that column: " (sum)", or "" for a mean. */
-const char *gx_sum_mark(const gx_graph *graph, size_t column);
+/* What stands behind a figure of many rows in that column: " (sum)", " (mean of steps)",
+ * or "" for a mean over the rows. */
+const char *gx_average_mark(const gx_graph *graph, size_t column);
 
 #endif

@@ -193,17 +193,28 @@ typedef struct gx_data_info {
     bool stream_auto;      /* the model leaves it open: `stream: auto`, or nothing */
 } gx_data_info;
 GX_API gx_data_info gx_graph_data(const gx_graph *graph);
+/* The files that a model reads beside its own: data and split (`is_data`), and initial
+ * values. `path` is NULL beyond the end, and where an i stands for nothing. */
+typedef struct gx_file_info {
+    const char *path;
+    bool is_data;
+} gx_file_info;
+GX_API size_t gx_graph_file_count(const gx_graph *graph);
+GX_API gx_file_info gx_graph_file(const gx_graph *graph, size_t i);
 
 /* The scalars that each step writes to the log, in column order: the loss, scalar
  * outputs, metrics. i beyond the end gives NULL. */
 GX_API const char *gx_graph_logged(const gx_graph *graph, size_t i);
-/* How values of several steps become one. By their mean, weighted by the rows of each
- * step; for a perplexity by the exponential of such a mean of the loss; for a loss with
- * `reduction: sum`, which grows with the rows, by their sum. */
+/* How values of several steps become one: what one batch of all their rows would have.
+ * The mean, weighted by the rows of each step; for a perplexity the exponential of such a
+ * mean of the loss; for what is a sum over the rows, as a loss with `reduction: sum`, the
+ * sum. Where none of them gives that, as for a sum and a mean in one loss, the mean of
+ * the steps, each counting the same. */
 typedef enum gx_average {
     GX_AVERAGE_MEAN,
     GX_AVERAGE_EXP_OF_MEAN_LOG,
-    GX_AVERAGE_SUM
+    GX_AVERAGE_SUM,
+    GX_AVERAGE_STEPS
 } gx_average;
 GX_API gx_average gx_graph_logged_average(const gx_graph *graph, size_t i);
 enum { GX_MAX_LOGGED = 6, GX_LOG_ROWS = 4096 };

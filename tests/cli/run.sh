@@ -62,16 +62,28 @@ ops:
   - {op: mse, name: loss, x: wx, target: y, reduction: sum}
   - {op: mse, name: mean, x: wx, target: y}
   - {op: scale, name: half, x: loss, factor: 0.5}
+  - {op: add, name: both, a: loss, b: mean}
 backward: loss
 optimizer: {sgd: {lr: 0}}
-outputs: [mean, half]
+outputs: [mean, half, both]
 END
 for batch in 2 3 5 8; do
     run 0 run "$work/tiny.yaml" --device cpu --set batch=$batch --json "$work/tiny.json"
-    err '^epoch 1, step [0-9]: mean of the epoch  loss 55 \(sum\)  mean 11  half 27.5 \(sum\)$'
-    err '^epoch 2, step [0-9]*: held out  loss 14 \(sum\)  mean 4.667  half 7 \(sum\)$'
-    out '^  last epoch +loss 55 \(sum\)  mean 11  half 27.5 \(sum\)  \(5 rows\)$'
-    out '^  held out +loss 14 \(sum\)  mean 4.66667  half 7 \(sum\)  \(3 rows\)$'
+    err '^epoch 1, step [0-9]: mean of the epoch  loss 55 \(sum\)  mean 11  half 27.5 \(sum\)  both [0-9.]* \(mean of steps\)$'
+    err '^epoch 2, step [0-9]*: held out  loss 14 \(sum\)  mean 4.667  half 7 \(sum\)  both [0-9.]* \(mean of steps\)$'
+    out '^  last epoch +loss 55 \(sum\)  mean 11  half 27.5 \(sum\)  both [0-9.]* \(mean of steps\)  \(5 rows\)$'
+    out '^  held out +loss 14 \(sum\)  mean 4.66667  half 7 \(sum\)  both [0-9.]* \(mean of steps\)  \(3 rows\)$'
+    # Batches of 2: 5 + 2.5, 25 + 12.5 and 25 + 25 make 95 in 3 steps; held out 5 + 2.5, 9 + 9.
+    case $batch in
+    2) both='31.6667 12.75' ;;
+    3) both='40.0833 18.6667' ;; # 14 + 14/3 and 41 + 20.5
+    *) both='66 18.6667' ;;
+    esac
+    out "^  last epoch .*  both ${both% *} "
+    out "^  held out .*  both ${both#* } "
+    grep -A 5 '"averages"' "$work/tiny.json" | tr -d ' \n' |
+        grep -q '"averages":{"loss":"sum","mean":"mean","half":"sum","both":"mean_of_steps"}' ||
+        fail "$last: the JSON has other averages"
     [ "$(grep -c '"loss": 55' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum"
     [ "$(grep -c '"loss": 14' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum held out"
 done
@@ -167,8 +179,6 @@ for flag in --json --loss-out; do
     err "^gexec run: $flag .*model.yaml would replace a file that the command reads\$"
     same "$work/model.yaml" "$examples/inference.yaml"
 done
-run 2 run "$examples/inference.yaml" --device cpu --plan "$work/p" --json "$work/p"
-err 'would replace a file that the command reads'
 run 0 run "$examples/inference.yaml" --device cpu -q --out w1="$work/w1.npy"
 run 2 run "$examples/inference.yaml" --device cpu --in w1="$work/w1.npy" --json "$work/w1.npy"
 err 'would replace a file that the command reads'
