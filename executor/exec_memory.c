@@ -59,12 +59,6 @@ static gx_status allocate(gx_exec *exec, gx_error *err)
 
 /* --- values --- */
 
-static bool is_persistent(const gx_value *value)
-{
-    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
-           value->kind == GX_VALUE_DATA;
-}
-
 static gx_tensor tensor_of(const gx_value *value)
 {
     gx_tensor tensor = { .dtype = value->dtype, .rank = value->rank };
@@ -101,7 +95,7 @@ static gx_status place_values(gx_exec *exec, gx_error *err)
         const gx_value *value = &graph->values[i];
         const gx_slot_info *slot = &exec->plan->slots[i];
 
-        if (is_persistent(value))
+        if (gx_is_persistent(value))
             GX_TRY(find_persistent(exec, value, &exec->value_data[i], err));
         else if (!slot->elided && slot->offset >= 0)
             exec->value_data[i] = (char *)exec->arena + slot->offset;

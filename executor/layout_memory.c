@@ -66,12 +66,6 @@ static bool is_streamed(const gx_graph *graph, const gx_value *value)
     return graph->data.streams && value->kind == GX_VALUE_INPUT && value->fed;
 }
 
-static bool is_persistent(const gx_value *value)
-{
-    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
-           value->kind == GX_VALUE_DATA;
-}
-
 /* Values that are there before the first unit or after the last one. */
 static bool keeps_place(const gx_value *value)
 {
@@ -136,7 +130,7 @@ static gx_status add_up(gx_plan *plan, gx_error *err)
     plan->info.persistent_bytes = 0;
     for (size_t i = 0; i < plan->graph->n_values; i++) {
         size_t bytes = plan->slots[i].bytes ? plan->slots[i].bytes : 1;
-        size_t *sum = is_persistent(&plan->graph->values[i])
+        size_t *sum = gx_is_persistent(&plan->graph->values[i])
                           ? &plan->info.persistent_bytes
                           : &plan->naive_bytes;
 
@@ -173,7 +167,7 @@ static gx_status place_values(memory *m, bool reuse, gx_error *err)
         gx_slot_info *slot = &plan->slots[i];
         life *l = &m->lives[i];
 
-        if (is_persistent(value) || slot->elided || plan->home[i] != i ||
+        if (gx_is_persistent(value) || slot->elided || plan->home[i] != i ||
             is_streamed(plan->graph, value))
             continue;
         if (l->first != NONE && value->kind != GX_VALUE_INPUT)

@@ -91,7 +91,7 @@ gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
                            gx_candidate *candidate, double best_us,
                            gx_error *err) GX_MUST_CHECK;
 
-/* --- plan_cache.c --- */
+/* --- plan_cache.c, plan_cache_file.c --- */
 
 typedef struct gx_cache gx_cache;
 

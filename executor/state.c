@@ -15,12 +15,6 @@ typedef struct source {
     size_t order;
 } source;
 
-static bool is_persistent(const gx_value *value)
-{
-    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
-           value->kind == GX_VALUE_DATA;
-}
-
 static int by_name_then_order(const void *a, const void *b)
 {
     const source *x = a;
@@ -78,7 +72,7 @@ static gx_status collect(const gx_graph *const *graphs, size_t n_graphs, source 
     *result = NULL;
     for (size_t g = 0; g < n_graphs; g++) {
         for (size_t i = 0; i < graphs[g]->n_values; i++)
-            n += is_persistent(&graphs[g]->values[i]);
+            n += gx_is_persistent(&graphs[g]->values[i]);
     }
     list = malloc((n ? n : 1) * sizeof *list);
     if (!list)
@@ -88,7 +82,7 @@ static gx_status collect(const gx_graph *const *graphs, size_t n_graphs, source 
         for (size_t i = 0; i < graphs[g]->n_values; i++) {
             const gx_value *value = &graphs[g]->values[i];
 
-            if (is_persistent(value)) {
+            if (gx_is_persistent(value)) {
                 list[n] = (source){ .graph = graphs[g], .value = value, .order = n };
                 n++;
             }

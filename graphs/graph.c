@@ -324,6 +324,12 @@ bool gx_graph_reorder(gx_graph *graph, const int32_t *order, size_t n)
 
 /* --- reading --- */
 
+bool gx_is_persistent(const gx_value *value)
+{
+    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
+           value->kind == GX_VALUE_DATA;
+}
+
 const char *gx_phase_name(gx_phase phase)
 {
     static const char *const names[] = {

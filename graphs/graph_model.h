@@ -221,10 +221,11 @@ gx_status gx_read_file(const char *path, char **text, size_t *length,
 /* An empty graph; values and nodes are added by these. -1 and a report when the name is
  * taken or is not a name; -1 when memory is out. */
 gx_graph *gx_graph_new(void);
+/* rank -1: the shape comes later. */
 int32_t gx_graph_add_value(gx_graph *graph, const char *name, gx_value_kind kind,
                            gx_dtype dtype, int rank, const int64_t *dim, gx_pos pos,
                            gx_diagnostics *list);
-/* rank -1: the shape comes later. Copies the fields. */
+/* Copies the fields. */
 int32_t gx_graph_append(gx_graph *graph, const char *op, const char *name, gx_phase phase,
                         const gx_field_value *fields, int n_fields, gx_pos pos,
                         gx_diagnostics *list);
@@ -240,6 +241,8 @@ gx_graph *gx_graph_permuted(const gx_graph *graph, const int32_t *order, gx_aren
 void gx_graph_permuted_free(gx_graph *graph);
 int32_t gx_graph_value_id(const gx_graph *graph, const char *name); /* -1: none */
 int32_t gx_graph_node_id(const gx_graph *graph, const char *name);
+/* Lives on from step to step: a parameter, a state or a tensor of the data set. */
+bool gx_is_persistent(const gx_value *value);
 
 /* "forward", "backward", "optimizer", "step". */
 const char *gx_phase_name(gx_phase phase);

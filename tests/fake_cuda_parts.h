@@ -164,5 +164,11 @@ cudaError_t fake_enqueue(cudaStream_t stream, fake_node node, bool *captured);
 double fake_clock(void);
 /* An unsafe call while this thread captures invalidates the capture. */
 cudaError_t fake_unsafe(void);
+/* What this thread captures; NULL: nothing. */
+fake_graph *fake_capturing(void);
+/* Nothing more can be captured into the graph; gives the error. */
+cudaError_t fake_invalidate(fake_graph *graph, cudaError_t error);
+/* The stream captures into the graph from now on. */
+void fake_take_into(fake_graph *graph, fake_stream *stream);
 
 #endif

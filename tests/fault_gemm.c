@@ -1,15 +1,13 @@
 /* The CUDA alternatives of the products and of the epilogue, without a GPU: what each
  * takes and what it refuses, how a batch is made one matrix, and that every sample is
  * planned, run and captured by each with the launches that it declares. */
-#include "fake_cuda_paths.h"
+#include "fake_cuda_planned.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "gemm_cuda.h"
 #include "plan.h"
-#include "support_walk.h"
+#include "support_group.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
 #define HEAD                                                                           \
@@ -20,12 +18,18 @@
                     INPUT("s2", "[4, 16]") INPUT("xt2", "[8, 7]")                      \
                         INPUT("w17", "[8, 17]") "ops:\n  - {op: gemm, name: y, "
 
+static const char *write_model(char *text, size_t size, const char *fields)
+{
+    snprintf(text, size, "%s%s}\noutputs: [y]\n", HEAD, fields);
+    return text;
+}
+
 static test_walk open_walk(const char *fields, const char *precision)
 {
     char text[2000];
 
-    snprintf(text, sizeof text, "%s%s}\noutputs: [y]\n", HEAD, fields);
-    return test_walk_parse(text, precision, GX_TRAIN, 1);
+    return test_walk_parse(write_model(text, sizeof text, fields), precision, GX_TRAIN,
+                           1);
 }
 
 /* --- how a batch is seen --- */
@@ -82,19 +86,6 @@ static void a_batch_that_lies_as_one_matrix_is_one(void **state)
 
 /* --- what is refused --- */
 
-/* The alternative of that name whose pattern is n ops from the first node on. */
-static const gx_alternative *find(const gx_graph *graph, const char *name, int32_t n)
-{
-    const gx_alternative *at;
-
-    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        if (strcmp(at->name, name) == 0 && gx_match_length(graph, at, 0) == n)
-            return at;
-    }
-    fail_msg("no alternative %s of %d ops", name, n);
-    return NULL;
-}
-
 static void alternatives_refuse_what_they_do_not_do(void **state)
 {
     static const struct {
@@ -136,22 +127,14 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        test_walk model = open_walk(cases[i].fields, "tf32");
-        const gx_alternative *at = find(model.graph, cases[i].name, cases[i].n);
-        gx_call calls[3];
-        bool elided[3 * GX_MAX_ARGS];
-        const gx_ctx ctx = { .cc = 90, .shared_optin_bytes = 200 << 10 };
-        const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
+        test_group g;
+        char text[2000];
 
-        gx_match_calls(model.graph, 0, cases[i].n, calls);
-        gx_match_elided(model.graph, 0, cases[i].n, elided);
-        const char *why = at->refuses(&group, &ctx);
-
-        if (cases[i].why)
-            assert_has(why ? why : "nothing", cases[i].why);
-        else if (why)
-            fail_msg("%s: %s refuses: %s", cases[i].fields, cases[i].name, why);
-        test_walk_free(&model);
+        test_group_open(&g, write_model(text, sizeof text, cases[i].fields), "tf32",
+                        cases[i].name, cases[i].n);
+        assert_int_equal(g.first, 0);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
     }
 }
 
@@ -179,94 +162,23 @@ static void keys_tell_apart_what_is_used_of_rows(void **state)
 
 /* --- each sample through each alternative --- */
 
-static gx_status run_both(gx_plan *plan, gx_state *state, gx_error *err)
-{
-    gx_exec *exec = NULL;
-    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
-
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_EAGER, 1, err);
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_GRAPH, 2, err);
-    if (st == GX_OK)
-        st = gx_exec_sync(exec, err);
-    gx_exec_free(exec);
-    return st;
-}
-
-static gx_status run_forced(const gx_graph *graph, const char *force, int *n_forced,
-                            gx_error *err)
-{
-    const gx_plan_options options = {
-        .device = 0, .cache_folder = "", .lanes = 1, .no_measure = true, .force = force
-    };
-    const gx_state_options state_options = { .device = 0, .seed = 7 };
-    gx_plan *plan = NULL;
-    gx_state *state = NULL;
-    gx_status st = gx_plan_create(graph, &options, &plan, err);
-
-    if (st == GX_OK)
-        st = gx_state_create(&graph, 1, &state_options, &state, err);
-    if (st == GX_OK)
-        st = run_both(plan, state, err);
-    if (st == GX_OK)
-        *n_forced += (int)gx_plan_info_get(plan).n_forced;
-    gx_state_free(state);
-    gx_plan_free(plan);
-    return st;
-}
-
 static void every_sample_runs_with_every_alternative(void **state)
 {
-    static const char *const rows[] = { "gemm", "gemm.bwd", "epilogue", "epilogue.bwd" };
+    static const char *const rows[] = { "gemm", "gemm.bwd", "epilogue", "epilogue.bwd",
+                                        NULL };
     static const char *const forced[] = { NULL,    "lt",       "tile",
                                           "fused", "lt_fused", "kernel" };
-    static const char *const precisions[] = { "f32", "bf16", "f16" };
+    static const char *const precisions[] = { "f32", "bf16", "f16", NULL };
     int n_forced = 0;
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(precisions); i++) {
-        const gx_op *op = gx_op_find(rows[i / ARRAY_SIZE(precisions)]);
-
-        for (const char *const *text = op->samples; *text; text++) {
-            char *made = test_walk_text(*text, precisions[i % ARRAY_SIZE(precisions)]);
-            gx_graph *graph;
-            gx_error err;
-
-            assert_ok(gx_graph_parse(made, strlen(made), "sample.yaml", ".", NULL, &graph,
-                                     NULL, &err),
-                      &err);
-            for (size_t k = 0; k < ARRAY_SIZE(forced); k++) {
-                if (run_forced(graph, forced[k], &n_forced, &err) != GX_OK)
-                    fail_msg("%s\n%s: %s", made, forced[k] ? forced[k] : "first",
-                             err.message);
-            }
-            gx_graph_free(graph);
-            free(made);
-        }
-    }
+    for (size_t k = 0; k < ARRAY_SIZE(forced); k++)
+        n_forced += planned_samples(rows, precisions, forced[k], NULL, NULL);
     assert_true(n_forced > 300);
     assert_int_equal(fake_live(), 0);
 }
 
 /* --- each call fails once --- */
-
-typedef struct planned {
-    gx_plan *plan;
-    gx_state *state;
-} planned;
-
-static gx_status make_exec(void *user, gx_error *err)
-{
-    const planned *of = user;
-    gx_exec *exec = NULL;
-    const gx_status st = gx_exec_create(of->plan, of->state, NULL, &exec, err);
-
-    fake_quiet(true); /* what gives back has no status */
-    gx_exec_free(exec);
-    fake_quiet(false);
-    return st;
-}
 
 static void each_call_of_a_product_may_fail(void **state)
 {
@@ -275,23 +187,14 @@ static void each_call_of_a_product_may_fail(void **state)
         /* c has a layout of its own, and zeros stand behind the columns. */
         "a: xb, b: wb, n: 13, c: cb, ld: {b: 16, c: 16, out: 18}",
     };
-    const gx_plan_options options = {
-        .device = 0, .cache_folder = "", .lanes = 1, .no_measure = true, .force = "lt"
-    };
-    const gx_state_options state_options = { .device = 0, .seed = 7 };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
         test_walk model = open_walk(fields[i], "f32");
-        const gx_graph *graph = model.graph;
-        planned of;
-        gx_error err;
+        planned of = planned_open(model.graph, "lt", 1);
 
-        assert_ok(gx_plan_create(graph, &options, &of.plan, &err), &err);
-        assert_ok(gx_state_create(&graph, 1, &state_options, &of.state, &err), &err);
-        assert_true(path_fail_some_calls(make_exec, &of, 3) > 20);
-        gx_state_free(of.state);
-        gx_plan_free(of.plan);
+        assert_true(path_fail_some_calls(planned_run, &of, 3) > 20);
+        planned_close(&of);
         test_walk_free(&model);
     }
     assert_int_equal(fake_live(), 0);

@@ -1,15 +1,14 @@
 /* The end of a network in one kernel, without a GPU: what it takes and what it refuses,
  * that every sample of the losses is planned, run and captured by it with the launches
  * that it declares, and the tickets in front of a workspace. */
-#include "fake_cuda_paths.h"
+#include "fake_cuda_planned.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "head_kernels.h"
 #include "plan.h"
-#include "support_walk.h"
+#include "support_group.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
 #define PARAM(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
@@ -28,31 +27,20 @@
 #define MSE "  - {op: mse, name: loss, x: z, target: t}\n"
 #define TRAIN "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n"
 
+static const char *write_model(char *text, size_t size, const char *ops)
+{
+    snprintf(text, size, "%s%s%s", MODEL, ops, TRAIN);
+    return text;
+}
+
 static test_walk open_model(const char *ops, const char *precision)
 {
     char text[3000];
 
-    snprintf(text, sizeof text, "%s%s%s", MODEL, ops, TRAIN);
-    return test_walk_parse(text, precision, GX_TRAIN, 1);
+    return test_walk_parse(write_model(text, sizeof text, ops), precision, GX_TRAIN, 1);
 }
 
 /* --- what is refused --- */
-
-/* The first place of an alternative of that name over n nodes. */
-static const gx_alternative *find(const gx_graph *graph, const char *name, int32_t n,
-                                  int32_t *first)
-{
-    const gx_alternative *at;
-
-    for (*first = 0; *first < (int32_t)graph->n_nodes; ++*first) {
-        for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-            if (strcmp(at->name, name) == 0 && gx_match_length(graph, at, *first) == n)
-                return at;
-        }
-    }
-    fail_msg("no alternative %s of %d ops", name, n);
-    return NULL;
-}
 
 #define FC(fields) "  - {op: gemm, name: fc, a: x, b: w" fields ", out: z}\n"
 #define FC_BIAS FC(", epilogue: {bias: b}")
@@ -103,101 +91,28 @@ static void heads_refuse_what_they_do_not_do(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        test_walk model = open_model(cases[i].ops, "tf32");
-        int32_t first = 0;
-        const gx_alternative *at = find(model.graph, cases[i].name, cases[i].n, &first);
-        gx_call calls[5];
-        bool elided[5 * GX_MAX_ARGS];
-        const gx_ctx ctx = { .cc = 90 };
-        const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
+        test_group g;
+        char text[3000];
 
-        gx_match_calls(model.graph, first, cases[i].n, calls);
-        gx_match_elided(model.graph, first, cases[i].n, elided);
-        const char *why = at->refuses(&group, &ctx);
-
-        if (cases[i].why)
-            assert_has(why ? why : "nothing", cases[i].why);
-        else if (why)
-            fail_msg("%s: %s refuses: %s", cases[i].ops, cases[i].name, why);
-        test_walk_free(&model);
+        test_group_open(&g, write_model(text, sizeof text, cases[i].ops), "tf32",
+                        cases[i].name, cases[i].n);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
     }
 }
 
 /* --- each sample --- */
 
-static gx_status run_both(gx_plan *plan, gx_state *state, gx_error *err)
-{
-    gx_exec *exec = NULL;
-    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
-
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_EAGER, 1, err);
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_GRAPH, 2, err);
-    if (st == GX_OK)
-        st = gx_exec_sync(exec, err);
-    gx_exec_free(exec);
-    return st;
-}
-
-static gx_plan *plan_forced(const gx_graph *graph, const char *force)
-{
-    const gx_plan_options options = {
-        .device = 0, .cache_folder = "", .lanes = 1, .no_measure = true, .force = force
-    };
-    gx_plan *plan = NULL;
-    gx_error err;
-
-    assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
-    return plan;
-}
-
-static void run_sample(const char *sample, const char *precision, const char *force,
-                       int *n_forced)
-{
-    const gx_state_options state_options = { .device = 0, .seed = 7 };
-    char *text = test_walk_text(sample, precision);
-    gx_state *state = NULL;
-    gx_graph *made;
-    gx_error err;
-
-    assert_ok(
-        gx_graph_parse(text, strlen(text), "sample.yaml", ".", NULL, &made, NULL, &err),
-        &err);
-    const gx_graph *graph = made;
-    gx_plan *plan = plan_forced(graph, force);
-
-    assert_ok(gx_state_create(&graph, 1, &state_options, &state, &err), &err);
-    if (run_both(plan, state, &err) != GX_OK)
-        fail_msg("%s\n%s: %s", text, force, err.message);
-    *n_forced += (int)gx_plan_info_get(plan).n_forced;
-    gx_state_free(state);
-    gx_plan_free(plan);
-    gx_graph_free(made);
-    free(text);
-}
-
 static void every_sample_of_a_loss_runs_in_one_kernel(void **state)
 {
     static const char *const rows[] = { "softmax_cross_entropy", "mse", "l1",
-                                        "bce_with_logits" };
-    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
+                                        "bce_with_logits", NULL };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16", NULL };
     static const char *const forced[] = { "head", "head_bwd", "fused" };
 
     (void)state;
-    for (size_t f = 0; f < ARRAY_SIZE(forced); f++) {
-        int n_forced = 0;
-
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-            const gx_op *op = gx_op_find(rows[i]);
-
-            for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
-                for (const char *const *sample = op->samples; *sample; sample++)
-                    run_sample(*sample, precisions[p], forced[f], &n_forced);
-            }
-        }
-        assert_true(n_forced > 40);
-    }
+    for (size_t f = 0; f < ARRAY_SIZE(forced); f++)
+        assert_true(planned_samples(rows, precisions, forced[f], NULL, NULL) > 40);
     assert_int_equal(fake_live(), 0);
 }
 
@@ -212,12 +127,12 @@ static void a_classifier_ends_in_one_launch(void **state)
     (void)state;
     for (size_t p = 0; p < ARRAY_SIZE(precisions); p++) {
         test_walk model = open_model(FC_BIAS SCE, precisions[p]);
-        gx_plan *plan = plan_forced(model.graph, "head");
+        planned of = planned_open(model.graph, "head", 1);
         const gx_unit *unit = NULL;
 
-        for (size_t i = 0; i < plan->n_units; i++) {
-            if (plan->units[i].n_nodes == 5)
-                unit = &plan->units[i];
+        for (size_t i = 0; i < of.plan->n_units; i++) {
+            if (of.plan->units[i].n_nodes == 5)
+                unit = &of.plan->units[i];
         }
         assert_non_null(unit);
         assert_string_equal(unit->alternative->name, "head");
@@ -226,22 +141,9 @@ static void a_classifier_ends_in_one_launch(void **state)
         /* 40 rows in blocks of 16: three losses, and as many sums of 16 columns. */
         assert_int_equal(unit->workspace_bytes,
                          3 * sizeof(double) + 3 * 16 * sizeof(float));
-        gx_plan_free(plan);
+        planned_close(&of);
         test_walk_free(&model);
     }
-}
-
-static const gx_unit *unit_of(const gx_plan *plan, const char *node)
-{
-    const int32_t id = gx_graph_node_id(plan->graph, node);
-
-    for (size_t i = 0; i < plan->n_units; i++) {
-        if (plan->units[i].first_node <= id &&
-            id < plan->units[i].first_node + plan->units[i].n_nodes)
-            return &plan->units[i];
-    }
-    fail_msg("no unit has %s", node);
-    return NULL;
 }
 
 /* Without the value no block leaves anything for another; it is one launch of its own,
@@ -250,24 +152,17 @@ static void a_head_without_the_value_adds_nothing_up(void **state)
 {
     static const char *const texts[] = { FC_BIAS SCE, FC_BIAS MSE, FC("") SCE,
                                          FC("") MSE };
-    const gx_plan_options options = { .device = 0,
-                                      .cache_folder = "",
-                                      .lanes = 2,
-                                      .no_measure = true,
-                                      .force = "head_bwd" };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         test_walk model = open_model(texts[i], "tf32");
-        gx_plan *plan = NULL;
-        gx_error err;
-
-        assert_ok(gx_plan_create(model.graph, &options, &plan, &err), &err);
-        const gx_unit *head = unit_of(plan, "loss.bwd"), *value = unit_of(plan, "loss");
+        planned of = planned_open(model.graph, "head_bwd", 2);
+        const gx_unit *head = test_unit_of(of.plan, "loss.bwd");
+        const gx_unit *value = test_unit_of(of.plan, "loss");
 
         assert_string_equal(head->alternative->name, "head_bwd");
         assert_int_equal(head->n_nodes, i < 2 ? 3 : 2);
-        assert_ptr_equal(head, unit_of(plan, i < 2 ? "fc.product" : "fc"));
+        assert_ptr_equal(head, test_unit_of(of.plan, i < 2 ? "fc.product" : "fc"));
         assert_int_equal(head->n_launches, 1);
         assert_int_equal(head->workspace_bytes, 0);
         assert_int_equal(head->lane, 0);
@@ -275,7 +170,7 @@ static void a_head_without_the_value_adds_nothing_up(void **state)
         assert_int_equal(value->n_launches, 1);
         assert_int_equal(value->workspace_bytes, 0);
         assert_int_equal(value->lane, 1);
-        gx_plan_free(plan);
+        planned_close(&of);
         test_walk_free(&model);
     }
 }
@@ -332,11 +227,11 @@ static void a_small_loss_is_one_launch(void **state)
                  cases[i].x, cases[i].t, cases[i].op[0] == 's' ? ", dtype: i32" : "",
                  cases[i].op);
         test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
-        gx_plan *plan = plan_forced(model.graph, NULL);
+        planned of = planned_open(model.graph, NULL, 1);
 
-        assert_int_equal(unit_of(plan, "loss")->n_launches, cases[i].n_launches);
+        assert_int_equal(test_unit_of(of.plan, "loss")->n_launches, cases[i].n_launches);
         assert_int_equal(n_algos_of(model.graph, "loss"), cases[i].n_algos);
-        gx_plan_free(plan);
+        planned_close(&of);
         test_walk_free(&model);
     }
 }

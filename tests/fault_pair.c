@@ -1,7 +1,7 @@
 /* Both gradients of a layer in one launch, without a GPU: which ops are a pair and which
  * are not, that derived backward passes have them on lane 0, that every sample runs with
  * them, and that each call may fail. */
-#include "fake_cuda_paths.h"
+#include "fake_cuda_planned.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "builder.h"
 #include "gemm_cuda.h"
 #include "plan.h"
-#include "support_walk.h"
+#include "support_group.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
 #define HEAD                                                                             \
@@ -31,45 +31,14 @@
 #define BACK_TO(out) "  - {op: epilogue.bwd, name: r, dy: dx, y: h, act: relu, " out "}\n"
 #define BACK BACK_TO("dx: back")
 
-static const gx_ctx card = { .cc = 90, .shared_optin_bytes = 1 << 17 };
-
-static const gx_alternative *find(const gx_graph *graph, int32_t first, int32_t n)
-{
-    const gx_alternative *at;
-
-    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        if (strcmp(at->name, "direct_pair") == 0 &&
-            gx_match_length(graph, at, first) == n)
-            return at;
-    }
-    return NULL;
-}
-
-enum { MOST = 4 }; /* calls of a pair */
-
-/* The first calls of a model, as an alternative of pairs sees them. */
-typedef struct pair_group {
-    test_walk model;
-    const gx_alternative *at;
-    gx_call calls[MOST];
-    bool elided[MOST * GX_MAX_ARGS];
-    gx_group group;
-} pair_group;
-
-static void open_group(pair_group *p, const char *ops, const char *outputs, int32_t n,
+static void open_group(test_group *g, const char *ops, const char *outputs, int32_t n,
                        const char *precision)
 {
     char text[4000];
 
     snprintf(text, sizeof text, "%s%soutputs: [%s]\n", HEAD, ops, outputs);
-    p->model = test_walk_parse(text, precision, GX_TRAIN, 1);
-    p->at = find(p->model.graph, 0, n);
-    assert_non_null(p->at);
-    gx_match_calls(p->model.graph, 0, n, p->calls);
-    gx_match_elided(p->model.graph, 0, n, p->elided);
-    p->group = (gx_group){ .n_calls = n,
-                           .call = p->calls,
-                           .elided = p->at->elides ? p->elided : NULL };
+    test_group_open(g, text, precision, "direct_pair", n);
+    assert_int_equal(g->first, 0);
 }
 
 /* --- what is a pair --- */
@@ -131,38 +100,29 @@ static void groups_refuse_what_they_do_not_do(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        pair_group p;
+        test_group g;
 
-        open_group(&p, cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
-        const char *why = p.at->refuses(&p.group, &card);
-
-        if (cases[i].why)
-            assert_has(why ? why : "nothing", cases[i].why);
-        else if (why)
-            fail_msg("%s: refused: %s", cases[i].ops, why);
-        test_walk_free(&p.model);
+        open_group(&g, cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
     }
 }
 
 static void f32_without_tf32_is_refused(void **state)
 {
     static const struct {
-        const char *precision;
-        bool is_taken;
-    } cases[] = { { "f32", false }, { "tf32", true }, { "bf16", true }, { "f16", true } };
+        const char *precision, *why; /* NULL: it takes it */
+    } cases[] = {
+        { "f32", "no tensor cores" }, { "tf32", NULL }, { "bf16", NULL }, { "f16", NULL }
+    };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        pair_group p;
+        test_group g;
 
-        open_group(&p, SUMS WEIGHT DATA BACK, "g, dw, back", 4, cases[i].precision);
-        const char *why = p.at->refuses(&p.group, &card);
-
-        if (cases[i].is_taken)
-            assert_null(why);
-        else
-            assert_has(why, "no tensor cores");
-        test_walk_free(&p.model);
+        open_group(&g, SUMS WEIGHT DATA BACK, "g, dw, back", 4, cases[i].precision);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
     }
 }
 
@@ -172,29 +132,29 @@ static void made_up_groups_are_refused(void **state)
     static const int elided[][2] = { { 0, GX_EPILOGUE_BWD_DBIAS },
                                      { 1, GX_GEMM_OUT },
                                      { 3, GX_EPILOGUE_BWD_DX } };
-    pair_group p;
+    test_group g;
 
     (void)state;
-    open_group(&p, SUMS WEIGHT DATA BACK, "g, dw, back", 4, "bf16");
+    open_group(&g, SUMS WEIGHT DATA BACK, "g, dw, back", 4, "bf16");
     for (size_t i = 0; i < ARRAY_SIZE(elided); i++) {
-        bool *at = &p.elided[elided[i][0] * GX_MAX_ARGS + elided[i][1]];
+        bool *at = &g.elided[elided[i][0] * GX_MAX_ARGS + elided[i][1]];
 
         *at = true;
-        assert_has(p.at->refuses(&p.group, &card), "nothing reads");
+        test_group_refuses(&g, "nothing reads");
         *at = false;
     }
-    assert_null(p.at->refuses(&p.group, &card));
+    test_group_refuses(&g, NULL);
     /* A weight of [2^20, 2^10]: as many tiles as no small product has. */
     const int64_t in = 1 << 20, out = 1 << 10;
 
-    p.calls[0].arg[GX_EPILOGUE_BWD_DBIAS].dim[0] = out;
-    p.calls[1].arg[GX_GEMM_A].dim[1] = in;
-    p.calls[1].arg[GX_GEMM_B].dim[1] = out;
-    memcpy(p.calls[1].arg[GX_GEMM_OUT].dim, (int64_t[]){ in, out }, 2 * sizeof in);
-    assert_has(p.at->refuses(&p.group, &card), "many tiles");
-    p.calls[1].arg[GX_GEMM_OUT].dim[0] = INT64_C(1) << 31;
-    assert_has(p.at->refuses(&p.group, &card), "2^31");
-    test_walk_free(&p.model);
+    g.calls[0].arg[GX_EPILOGUE_BWD_DBIAS].dim[0] = out;
+    g.calls[1].arg[GX_GEMM_A].dim[1] = in;
+    g.calls[1].arg[GX_GEMM_B].dim[1] = out;
+    memcpy(g.calls[1].arg[GX_GEMM_OUT].dim, (int64_t[]){ in, out }, 2 * sizeof in);
+    test_group_refuses(&g, "many tiles");
+    g.calls[1].arg[GX_GEMM_OUT].dim[0] = INT64_C(1) << 31;
+    test_group_refuses(&g, "2^31");
+    test_group_close(&g);
 }
 
 /* Vectors are loaded and stored from 16 bytes on. */
@@ -210,27 +170,23 @@ static void operands_that_are_not_aligned_are_refused(void **state)
     for (size_t i = 0; i <= ARRAY_SIZE(shifted); i++) {
         gx_prepared prepared = { .n_algos = 1 };
         gx_error err = { 0 };
-        pair_group p;
+        test_group g;
 
-        open_group(&p, SUMS WEIGHT DATA BACK, "g, dw, back", 4, "bf16");
-        for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
-            for (int c = 0; c < MOST; c++)
-                p.calls[c].arg[arg].data =
-                    (void *)((uintptr_t)p.calls[c].arg[arg].data * 4096);
-        }
+        open_group(&g, SUMS WEIGHT DATA BACK, "g, dw, back", 4, "bf16");
+        test_group_align(&g);
         if (i < ARRAY_SIZE(shifted)) {
-            gx_tensor *tensor = &p.calls[shifted[i][0]].arg[shifted[i][1]];
+            gx_tensor *tensor = &g.calls[shifted[i][0]].arg[shifted[i][1]];
 
             tensor->data = (char *)tensor->data + 2;
         }
-        const gx_status st = p.at->prepare(&p.group, &card, &prepared, &err);
+        const gx_status st = g.at->prepare(&g.group, &test_card, &prepared, &err);
 
         assert_int_equal(st, i < ARRAY_SIZE(shifted) ? GX_ERR_UNSUPPORTED : GX_OK);
         if (st != GX_OK)
             assert_has(err.message, "are not aligned to 16 bytes");
         else
             assert_true(prepared.n_algos > 1 && prepared.n_launches == 1);
-        test_walk_free(&p.model);
+        test_group_close(&g);
     }
 }
 
@@ -239,48 +195,18 @@ static void a_shape_that_is_not_there_is_refused(void **state)
 {
     gx_prepared prepared = { .has_algo = true, .algo = { 99 } };
     gx_error err = { 0 };
-    pair_group p;
+    test_group g;
 
     (void)state;
-    open_group(&p, WEIGHT DATA, "dw, dx", 2, "tf32");
-    for (int c = 0; c < 2; c++) {
-        for (int arg = 0; arg < GX_MAX_ARGS; arg++)
-            p.calls[c].arg[arg].data =
-                (void *)((uintptr_t)p.calls[c].arg[arg].data * 4096);
-    }
-    assert_int_equal(p.at->prepare(&p.group, &card, &prepared, &err), GX_ERR_UNSUPPORTED);
+    open_group(&g, WEIGHT DATA, "dw, dx", 2, "tf32");
+    test_group_align(&g);
+    assert_int_equal(g.at->prepare(&g.group, &test_card, &prepared, &err),
+                     GX_ERR_UNSUPPORTED);
     assert_has(err.message, "99 of");
-    test_walk_free(&p.model);
+    test_group_close(&g);
 }
 
 /* --- plans --- */
-
-typedef struct planned {
-    gx_plan *plan;
-    gx_state *state;
-} planned;
-
-static planned plan_forced(const gx_graph *graph, int lanes)
-{
-    const gx_plan_options options = { .device = 0,
-                                      .cache_folder = "",
-                                      .lanes = lanes,
-                                      .no_measure = true,
-                                      .force = "direct_pair" };
-    const gx_state_options state_options = { .device = 0, .seed = 7 };
-    planned of = { NULL, NULL };
-    gx_error err;
-
-    assert_ok(gx_plan_create(graph, &options, &of.plan, &err), &err);
-    assert_ok(gx_state_create(&graph, 1, &state_options, &of.state, &err), &err);
-    return of;
-}
-
-static void drop(planned *of)
-{
-    gx_state_free(of->state);
-    gx_plan_free(of->plan);
-}
 
 static bool is_pair(const gx_unit *unit)
 {
@@ -334,7 +260,7 @@ static void derived_backward_passes_are_chains_of_pairs(void **state)
         int n_pairs = 0, n_beside = 0;
 
         assert_ok(gx_graph_load(models[i / 2].path, NULL, &graph, NULL, &err), &err);
-        planned of = plan_forced(graph, lanes);
+        planned of = planned_open(graph, "direct_pair", lanes);
 
         for (size_t u = 0; u < of.plan->n_units; u++) {
             const gx_unit *unit = &of.plan->units[u];
@@ -350,85 +276,52 @@ static void derived_backward_passes_are_chains_of_pairs(void **state)
         }
         assert_int_equal(n_pairs, models[i / 2].n_pairs);
         assert_true((n_beside > 0) == (lanes > 1)); /* the first layer's weight */
-        drop(&of);
+        planned_close(&of);
         gx_graph_free(graph);
     }
 }
 
-static gx_status run_planned(void *user, gx_error *err)
-{
-    const planned *of = user;
-    gx_exec *exec = NULL;
-    gx_status st = gx_exec_create(of->plan, of->state, NULL, &exec, err);
+typedef struct pair_count {
+    int of[2][TEST_GROUP_CALLS]; /* by whether a bias is there, and calls */
+} pair_count;
 
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_EAGER, 1, err);
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_GRAPH, 2, err);
-    if (st == GX_OK)
-        st = gx_exec_sync(exec, err);
-    fake_quiet(true); /* what gives back has no status */
-    gx_exec_free(exec);
-    fake_quiet(false);
-    return st;
+static void count_pairs(const gx_plan *plan, void *user)
+{
+    pair_count *n = user;
+
+    for (size_t u = 0; u < plan->n_units; u++) {
+        const gx_unit *unit = &plan->units[u];
+        const char *first = plan->graph->nodes[unit->first_node].op->name;
+
+        if (is_pair(unit))
+            n->of[strcmp(first, "gemm") != 0][unit->n_nodes]++;
+    }
 }
 
 /* Each kind of pair is a unit of some sample, so that what goes through the samples on a
  * device has them all. */
 static void every_sample_runs_in_pairs(void **state)
 {
-    static const char *const rows[] = { "gemm", "gemm.bwd" };
-    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
-    int n_of[2][MOST + 1] = { { 0 } }; /* by whether a bias is there, and calls */
+    static const char *const rows[] = { "gemm", "gemm.bwd", NULL };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16", NULL };
+    pair_count n = { { { 0 } } };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(precisions); i++) {
-        const gx_op *op = gx_op_find(rows[i / ARRAY_SIZE(precisions)]);
-        const char *precision = precisions[i % ARRAY_SIZE(precisions)];
-
-        for (const char *const *text = op->samples; *text; text++) {
-            test_walk model = test_walk_parse(*text, precision, GX_TRAIN, 1);
-            planned of = plan_forced(model.graph, 1);
-            gx_error err;
-
-            for (size_t u = 0; u < of.plan->n_units; u++) {
-                const gx_unit *unit = &of.plan->units[u];
-                const char *first = model.graph->nodes[unit->first_node].op->name;
-
-                if (is_pair(unit))
-                    n_of[strcmp(first, "gemm") != 0][unit->n_nodes]++;
-            }
-            if (run_planned(&of, &err) != GX_OK)
-                fail_msg("%s\n%s: %s", *text, precision, err.message);
-            drop(&of);
-            test_walk_free(&model);
-        }
-    }
-    assert_true(n_of[0][2] > 2 && n_of[0][3] > 2);
-    assert_true(n_of[1][3] > 2 && n_of[1][4] > 2);
+    planned_samples(rows, precisions, "direct_pair", count_pairs, &n);
+    assert_true(n.of[0][2] > 2 && n.of[0][3] > 2);
+    assert_true(n.of[1][3] > 2 && n.of[1][4] > 2);
     assert_int_equal(fake_live(), 0);
 }
 
 static void each_call_may_fail(void **state)
 {
-    static const char layers[] = "gexec: 1\nname: m\nprecision: bf16\ninputs:\n" INPUT(
-        "x", "[40, 8]") INPUT("t", "[40, 8]") "params:\n" INPUT("w1", "[8, 32]")
-        INPUT("b1", "[32]") INPUT("w2", "[32, 8]") INPUT(
-            "b2", "[8]") "ops:\n"
-                         "  - {op: gemm, name: fc1, a: x, b: w1, epilogue: {bias: b1, "
-                         "act: relu}, "
-                         "out: h}\n"
-                         "  - {op: gemm, name: fc2, a: h, b: w2, epilogue: {bias: b2}, "
-                         "out: y}\n"
-                         "  - {op: mse, name: loss, x: y, target: t}\n"
-                         "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n";
-    test_walk model = test_walk_parse(layers, "", GX_TRAIN, 1);
-    planned of = plan_forced(model.graph, 2);
+    test_walk model = test_walk_parse(planned_layers, "", GX_TRAIN, 1);
+    planned of = planned_open(model.graph, "direct_pair", 2);
 
     (void)state;
     assert_int_equal(gx_plan_info_get(of.plan).n_forced, 1);
-    assert_true(path_fail_some_calls(run_planned, &of, 3) > 20);
-    drop(&of);
+    assert_true(path_fail_some_calls(planned_run, &of, 3) > 20);
+    planned_close(&of);
     test_walk_free(&model);
 }
 

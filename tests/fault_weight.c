@@ -1,15 +1,14 @@
 /* The gradient of a bias as an op of its own, without a GPU: with which ops around it it
  * is one kernel and with which not, that every alternative runs and may fail, and that it
  * stands beside the backward pass and not in it. */
-#include "fake_cuda_paths.h"
+#include "fake_cuda_planned.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gemm_cuda.h"
 #include "plan.h"
-#include "support_walk.h"
+#include "support_group.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
 #define HEAD                                                                        \
@@ -23,18 +22,6 @@
 #define PRODUCT(fields) "  - {op: gemm, name: y, " fields "}\n"
 #define BACK "  - {op: epilogue.bwd, name: r, dy: e, y: d, act: relu, dx: back}\n"
 #define OUTPUTS(names) "outputs: [" names "]\n"
-
-static const gx_alternative *find(const gx_graph *graph, const char *name, int32_t n)
-{
-    const gx_alternative *at;
-
-    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        if (strcmp(at->name, name) == 0 && gx_match_length(graph, at, 0) == n)
-            return at;
-    }
-    fail_msg("no alternative %s of %d ops", name, n);
-    return NULL;
-}
 
 /* --- what is one kernel --- */
 
@@ -113,27 +100,16 @@ static void groups_refuse_what_they_do_not_do(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char text[3000];
-        gx_call calls[3];
-        bool elided[3 * GX_MAX_ARGS];
-        const gx_ctx ctx = { .cc = 90, .shared_optin_bytes = 1 << 17 };
-        const gx_group group = { .n_calls = cases[i].n, .call = calls, .elided = elided };
+        test_group g;
 
         snprintf(text, sizeof text, "%s%s%s", HEAD, cases[i].ops,
                  strstr(cases[i].ops, "dx: back") ? OUTPUTS("g, back")
                  : strstr(cases[i].ops, "dx: c")  ? OUTPUTS("g, c, y")
                                                   : OUTPUTS("g, y"));
-        test_walk model = test_walk_parse(text, "tf32", GX_TRAIN, 1);
-        const gx_alternative *at = find(model.graph, cases[i].name, cases[i].n);
-
-        gx_match_calls(model.graph, 0, cases[i].n, calls);
-        gx_match_elided(model.graph, 0, cases[i].n, elided);
-        const char *why = at->refuses(&group, &ctx);
-
-        if (cases[i].why)
-            assert_has(why ? why : "nothing", cases[i].why);
-        else if (why)
-            fail_msg("%s: %s refuses: %s", cases[i].ops, cases[i].name, why);
-        test_walk_free(&model);
+        test_group_open(&g, text, "tf32", cases[i].name, cases[i].n);
+        assert_int_equal(g.first, 0);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
     }
 }
 
@@ -144,153 +120,49 @@ static void operands_that_are_not_aligned_are_refused(void **state)
         HEAD SUMS PRODUCT("a: x, b: d, trans_a: true") OUTPUTS("g, y"),
         HEAD SUMS PRODUCT("a: d, b: x, trans_a: true") OUTPUTS("g, y"),
     };
-    const gx_ctx ctx = { .cc = 90, .shared_optin_bytes = 1 << 17 };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts) * 3; i++) {
-        test_walk model = test_walk_parse(texts[i / 3], "bf16", GX_TRAIN, 1);
-        const gx_alternative *at = find(model.graph, "direct_weight", 2);
         gx_prepared prepared = { .n_algos = 1 };
-        gx_call calls[2];
-        const gx_group group = { .n_calls = 2, .call = calls };
         gx_error err = { 0 };
+        test_group g;
 
-        gx_match_calls(model.graph, 0, 2, calls);
-        for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
-            for (int c = 0; c < 2; c++)
-                calls[c].arg[arg].data =
-                    (void *)((uintptr_t)calls[c].arg[arg].data * 4096);
-        }
+        test_group_open(&g, texts[i / 3], "bf16", "direct_weight", 2);
+        assert_int_equal(g.first, 0);
+        test_group_align(&g);
         if (i % 3 > 0) {
             gx_tensor *shifted =
-                &calls[1].arg[i % 3 == 1 ? (int)GX_GEMM_A : (int)GX_GEMM_B];
+                &g.calls[1].arg[i % 3 == 1 ? (int)GX_GEMM_A : (int)GX_GEMM_B];
 
             shifted->data = (char *)shifted->data + 2;
-            if (shifted->data == (char *)calls[0].arg[GX_EPILOGUE_BWD_DY].data + 2)
-                calls[0].arg[GX_EPILOGUE_BWD_DY].data = shifted->data;
+            if (shifted->data == (char *)g.calls[0].arg[GX_EPILOGUE_BWD_DY].data + 2)
+                g.calls[0].arg[GX_EPILOGUE_BWD_DY].data = shifted->data;
         }
-        const gx_status st = at->prepare(&group, &ctx, &prepared, &err);
+        const gx_status st = g.at->prepare(&g.group, &test_card, &prepared, &err);
 
         assert_int_equal(st, i % 3 > 0 ? GX_ERR_UNSUPPORTED : GX_OK);
         if (st != GX_OK)
             assert_has(err.message, "are not aligned to 16 bytes");
-        test_walk_free(&model);
+        test_group_close(&g);
     }
 }
 
 /* --- each sample through each alternative --- */
 
-static gx_status run_both(gx_plan *plan, gx_state *state, gx_error *err)
-{
-    gx_exec *exec = NULL;
-    gx_status st = gx_exec_create(plan, state, NULL, &exec, err);
-
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_EAGER, 1, err);
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_GRAPH, 2, err);
-    if (st == GX_OK)
-        st = gx_exec_sync(exec, err);
-    fake_quiet(true); /* what gives back has no status */
-    gx_exec_free(exec);
-    fake_quiet(false);
-    return st;
-}
-
-typedef struct planned {
-    gx_plan *plan;
-    gx_state *state;
-} planned;
-
-static gx_status run_planned(void *user, gx_error *err)
-{
-    const planned *of = user;
-
-    return run_both(of->plan, of->state, err);
-}
-
-static planned plan_forced(const gx_graph *graph, const char *force, int lanes)
-{
-    const gx_plan_options options = { .device = 0,
-                                      .cache_folder = "",
-                                      .lanes = lanes,
-                                      .no_measure = true,
-                                      .force = force };
-    const gx_state_options state_options = { .device = 0, .seed = 7 };
-    planned of = { NULL, NULL };
-    gx_error err;
-
-    assert_ok(gx_plan_create(graph, &options, &of.plan, &err), &err);
-    assert_ok(gx_state_create(&graph, 1, &state_options, &of.state, &err), &err);
-    return of;
-}
-
-static void drop(planned *of)
-{
-    gx_state_free(of->state);
-    gx_plan_free(of->plan);
-}
-
-static const char *const forced[] = { "direct_weight", "lt_weight", "direct_fused",
-                                      "lt_fused",      "fused",     "wide_fused" };
-
 static void every_sample_runs_with_every_alternative(void **state)
 {
-    static const char *const rows[] = { "gemm", "gemm.bwd" };
-    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
-    int n_forced[ARRAY_SIZE(forced)] = { 0 };
+    static const char *const rows[] = { "gemm", "gemm.bwd", NULL };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16", NULL };
+    static const char *const forced[] = { "direct_weight", "lt_weight", "direct_fused",
+                                          "lt_fused",      "fused",     "wide_fused" };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(rows) * ARRAY_SIZE(precisions); i++) {
-        const gx_op *op = gx_op_find(rows[i / ARRAY_SIZE(precisions)]);
-
-        for (const char *const *text = op->samples; *text; text++) {
-            test_walk model = test_walk_parse(
-                *text, precisions[i % ARRAY_SIZE(precisions)], GX_TRAIN, 1);
-
-            for (size_t k = 0; k < ARRAY_SIZE(forced); k++) {
-                planned of = plan_forced(model.graph, forced[k], 1);
-                gx_error err;
-
-                n_forced[k] += (int)gx_plan_info_get(of.plan).n_forced;
-                if (run_planned(&of, &err) != GX_OK)
-                    fail_msg("%s\n%s: %s", *text, forced[k], err.message);
-                drop(&of);
-            }
-            test_walk_free(&model);
-        }
-    }
     for (size_t k = 0; k < ARRAY_SIZE(forced); k++)
-        assert_true(n_forced[k] > 10);
+        assert_true(planned_samples(rows, precisions, forced[k], NULL, NULL) > 10);
     assert_int_equal(fake_live(), 0);
 }
 
 /* --- two layers --- */
-
-static const char layers[] = "gexec: 1\nname: m\nprecision: bf16\ninputs:\n" INPUT(
-    "x", "[40, 8]") INPUT("t", "[40, 8]") "params:\n" INPUT("w1", "[8, 32]")
-    INPUT("b1", "[32]") INPUT("w2", "[32, 8]") INPUT(
-        "b2",
-        "[8]") "ops:\n"
-               "  - {op: gemm, name: fc1, a: x, b: w1, epilogue: {bias: b1, act: relu}, "
-               "out: h}\n"
-               "  - {op: gemm, name: fc2, a: h, b: w2, epilogue: {bias: b2}, out: y}\n"
-               "  - {op: mse, name: loss, x: y, target: t}\n"
-               "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n";
-
-/* The unit that has the node. */
-static const gx_unit *unit_of(const gx_plan *plan, const char *node)
-{
-    const int32_t id = gx_graph_node_id(plan->graph, node);
-
-    assert_true(id >= 0);
-    for (size_t u = 0; u < plan->n_units; u++) {
-        if (id < plan->units[u].first_node + plan->units[u].n_nodes)
-            return &plan->units[u];
-    }
-    fail();
-    return NULL;
-}
 
 /* Whatever the gradient of a bias goes with but the way back itself: the backward pass
  * does not go on from it. */
@@ -307,15 +179,15 @@ static void a_bias_alone_or_with_its_weight_goes_to_lane_1(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        test_walk model = test_walk_parse(layers, "", GX_TRAIN, 1);
-        planned of = plan_forced(model.graph, cases[i].force, 2);
-        const gx_unit *unit = unit_of(of.plan, "fc1.bwd.bias");
+        test_walk model = test_walk_parse(planned_layers, "", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, cases[i].force, 2);
+        const gx_unit *unit = test_unit_of(of.plan, "fc1.bwd.bias");
 
         assert_int_equal(unit->n_nodes, cases[i].n_nodes);
         assert_int_equal(unit->lane, cases[i].lane);
-        assert_int_equal(unit_of(of.plan, "fc1.bwd.weight")->lane, 1);
-        assert_int_equal(unit_of(of.plan, "fc1.bwd.act")->lane, 0);
-        drop(&of);
+        assert_int_equal(test_unit_of(of.plan, "fc1.bwd.weight")->lane, 1);
+        assert_int_equal(test_unit_of(of.plan, "fc1.bwd.act")->lane, 0);
+        planned_close(&of);
         test_walk_free(&model);
     }
 }
@@ -326,12 +198,12 @@ static void each_call_may_fail(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        test_walk model = test_walk_parse(layers, "", GX_TRAIN, 1);
-        planned of = plan_forced(model.graph, names[i], 2);
+        test_walk model = test_walk_parse(planned_layers, "", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, names[i], 2);
 
         assert_true(gx_plan_info_get(of.plan).n_forced > 0);
-        assert_true(path_fail_some_calls(run_planned, &of, 3) > 20);
-        drop(&of);
+        assert_true(path_fail_some_calls(planned_run, &of, 3) > 20);
+        planned_close(&of);
         test_walk_free(&model);
     }
 }

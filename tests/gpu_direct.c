@@ -3,10 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan.h"
 #include "support.h"
 #include "support_gpu.h"
-#include "support_rows.h"
+#include "support_group.h"
 
 /* Rows in one tile, in several of a cluster and in more than that; odd columns; k that is
  * no multiple of 4, less than a chunk, and more than one turn of all warps. */
@@ -47,35 +46,13 @@ static void write_model(char *text, size_t size, const int *n, const char *act,
         turned ? ", trans_b: true" : "", second_sizes, act);
 }
 
-/* Some alternative may cover these nodes, of which the first is a product or the way back
- * through an epilogue. */
-static bool is_group(const gx_graph *graph, int32_t first, int32_t n)
+/* The first is a product or the way back through an epilogue. */
+static bool is_product(const gx_graph *graph, const gx_alternative *at, int32_t first)
 {
     const char *const name = graph->nodes[first].op_name;
-    const gx_alternative *at;
 
-    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        if (gx_match_length(graph, at, first) == n)
-            return strcmp(name, "gemm") == 0 || strcmp(name, "epilogue.bwd") == 0;
-    }
-    return false;
-}
-
-static int check_model(test_device *s, const test_walk *walk)
-{
-    const gx_graph *graph = walk->graph;
-    bool elided[TEST_CALLS * GX_MAX_ARGS];
-    int ran = 0;
-
-    for (int32_t k = 0; k < (int32_t)graph->n_nodes; k++) {
-        for (int32_t n = 1; n <= 4; n++) {
-            if (!is_group(graph, k, n))
-                continue;
-            gx_match_elided(graph, k, n, elided);
-            ran += test_nodes_check(s, walk, (size_t)k, n, 0, elided);
-        }
-    }
-    return ran;
+    (void)at;
+    return strcmp(name, "gemm") == 0 || strcmp(name, "epilogue.bwd") == 0;
 }
 
 static void small_products_are_right_in_every_shape(void **state)
@@ -96,7 +73,7 @@ static void small_products_are_right_in_every_shape(void **state)
         test_walk walk = test_walk_parse(text, precisions[i % 3], GX_TRAIN, s->seed);
 
         test_walk_step(&walk);
-        ran += check_model(s, &walk);
+        ran += test_groups_check(s, &walk, is_product, 4, 0);
         test_walk_free(&walk);
     }
     print_message("%d groups and shapes\n", ran);

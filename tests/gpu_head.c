@@ -1,46 +1,26 @@
 /* The end of a network in one kernel, on a device: every sample of the losses in every
  * shape against the references, and the same bits however often blocks race. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "plan.h"
 #include "support.h"
 #include "support_gpu.h"
-#include "support_rows.h"
+#include "support_group.h"
 
 /* --- every sample in every shape --- */
 
-/* Nodes from `first` on that one kernel with a loss in it may do; 0: there are none. */
-static int32_t group_at(const gx_graph *graph, int32_t first, int32_t longer_than)
+/* One kernel with a loss in it. */
+static bool is_head(const gx_graph *graph, const gx_alternative *at, int32_t first)
 {
-    const gx_alternative *at;
-    int32_t best = 0;
-
-    for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        const bool is_head =
-            strncmp(at->name, "head", 4) == 0 ||
-            (strcmp(at->pattern[0], "gemm") != 0 && at->pattern[1] && at->pattern[2] &&
-             strcmp(at->pattern[2], "epilogue.bwd") == 0);
-        const int32_t n = is_head ? gx_match_length(graph, at, first) : 0;
-
-        if (n > longer_than && (best == 0 || n < best))
-            best = n;
-    }
-    return best;
+    (void)graph;
+    (void)first;
+    return strncmp(at->name, "head", 4) == 0 ||
+           (strcmp(at->pattern[0], "gemm") != 0 && at->pattern[1] && at->pattern[2] &&
+            strcmp(at->pattern[2], "epilogue.bwd") == 0);
 }
 
 static int check_groups(test_device *s, const test_walk *walk, int shift)
 {
-    bool elided[TEST_CALLS * GX_MAX_ARGS];
-    int ran = 0;
-
-    for (int32_t k = 0; k < (int32_t)walk->graph->n_nodes; k++) {
-        for (int32_t n = 0; (n = group_at(walk->graph, k, n)) > 0;) {
-            gx_match_elided(walk->graph, k, n, elided);
-            ran += test_nodes_check(s, walk, (size_t)k, n, shift, elided);
-        }
-    }
-    return ran;
+    return test_groups_check(s, walk, is_head, TEST_CALLS, shift);
 }
 
 static void every_sample_is_right_in_every_shape(void **state)
@@ -80,28 +60,6 @@ static void every_sample_is_right_in_every_shape(void **state)
     "  - {op: " loss "}\nbackward: loss\noptimizer: {sgd: {lr: 0.01}}\n"        \
     "outputs: [loss]\n"
 
-static void open_forced(gpu_program *p, const char *text, const char *force, bool on)
-{
-    const gx_plan_options options = { .device = 0,
-                                      .cache_folder = "",
-                                      .lanes = 1,
-                                      .no_measure = true,
-                                      .force = force,
-                                      .programmatic = on ? GX_ON : GX_OFF };
-    const gx_state_options state_options = { .device = 0, .seed = 5 };
-    gx_error err;
-
-    assert_ok(
-        gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &p->graph, NULL, &err),
-        &err);
-    const gx_graph *graph = p->graph;
-
-    assert_ok(gx_plan_create(graph, &options, &p->plan, &err), &err);
-    assert_true(gx_plan_info_get(p->plan).n_forced > 0);
-    assert_ok(gx_state_create(&graph, 1, &state_options, &p->state, &err), &err);
-    assert_ok(gx_exec_create(p->plan, p->state, NULL, &p->exec, &err), &err);
-}
-
 /* The order of the sums does not hang on which block comes last, and the counter is zero
  * again after each step. */
 static void the_last_block_adds_up_in_one_order(void **state)
@@ -119,10 +77,13 @@ static void the_last_block_adds_up_in_one_order(void **state)
         uint64_t bits[4];
 
         for (int way = 0; way < 4; way++) {
-            gpu_program p = { 0 };
+            const gpu_options options = { .force = forced[i % ARRAY_SIZE(forced)],
+                                          .programmatic = way / 2 ? GX_ON : GX_OFF,
+                                          .seed = 5 };
+            gpu_program p;
 
-            open_forced(&p, texts[i / ARRAY_SIZE(forced)], forced[i % ARRAY_SIZE(forced)],
-                        way / 2);
+            gpu_open_text(&p, texts[i / ARRAY_SIZE(forced)], &options);
+            assert_true(gx_plan_info_get(p.plan).n_forced > 0);
             gpu_run(&p, way % 2 ? GX_MODE_GRAPH : GX_MODE_EAGER,
                     test_is_short() ? 10 : 300);
             bits[way] = gpu_bits(&p);

@@ -34,6 +34,10 @@ const gx_op test_update = { .name = "update",
                             .fields = update_fields,
                             .tolerance = { 1, 1, 1 } };
 
+static const char *const any[] = { "make", NULL };
+const gx_alternative test_storing = { .name = "storing", .pattern = any };
+const gx_alternative test_eliding = { .name = "eliding", .pattern = any, .elides = true };
+
 static void *at_end(void **array, size_t *n, size_t *capacity, size_t bytes)
 {
     if (*n == *capacity) {
@@ -143,4 +147,41 @@ gx_unit *test_unit(test_graph *t, int32_t n, const gx_alternative *alternative)
         gx_unit_start(plan, &plan->units[plan->n_units], first, n, alternative, &err),
         &err);
     return &plan->units[plan->n_units++];
+}
+
+void test_units(test_graph *t)
+{
+    for (size_t i = 0; i < t->graph.n_nodes; i++)
+        test_unit(t, 1, &test_storing);
+}
+
+test_graph *test_small_training(void)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 8);
+    const int32_t w1 = test_value(t, GX_VALUE_PARAM, 8);
+    const int32_t w2 = test_value(t, GX_VALUE_PARAM, 8);
+    int32_t temp[8];
+
+    for (int i = 0; i < 8; i++)
+        temp[i] = test_value(t, GX_VALUE_TEMP, 100);
+    test_node(t, &test_make, GX_PHASE_FORWARD, (int32_t[]){ x, w1, -1, temp[0], -1 });
+    test_node(t, &test_make, GX_PHASE_FORWARD,
+              (int32_t[]){ temp[0], w2, -1, temp[1], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[1], -1, -1, temp[2], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD, /* dw2 */
+              (int32_t[]){ temp[0], temp[2], -1, temp[3], -1 });
+    test_node(t, &test_make, GX_PHASE_BACKWARD, /* dh */
+              (int32_t[]){ temp[2], w2, -1, temp[4], -1 });
+    test_node(t, &test_bend, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[4], -1, -1, temp[5], -1 });
+    test_node(t, &test_bend, GX_PHASE_BACKWARD,
+              (int32_t[]){ temp[5], -1, -1, temp[6], -1 });
+    t->graph.values[temp[6]].is_output = true;
+    test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w2, temp[3] });
+    test_node(t, &test_make, GX_PHASE_STEP, (int32_t[]){ temp[6], -1, -1, temp[7], -1 });
+    test_graph_finish(t);
+    test_units(t);
+    return t;
 }

@@ -13,6 +13,9 @@ extern const gx_op test_make;   /* "make" */
 extern const gx_op test_bend;   /* "bend": operands as make */
 extern const gx_op test_update; /* "update" */
 
+/* Of whatever nodes a test puts into its units. */
+extern const gx_alternative test_storing, test_eliding;
+
 typedef struct test_graph {
     gx_graph graph;
     gx_plan plan;
@@ -29,5 +32,10 @@ int32_t test_node(test_graph *t, const gx_op *op, gx_phase phase, const int32_t 
 void test_graph_finish(test_graph *t);
 /* Adds a unit of the next n nodes. */
 gx_unit *test_unit(test_graph *t, int32_t n, const gx_alternative *alternative);
+/* A storing unit of each node. */
+void test_units(test_graph *t);
+
+/* forward: h = x w; backward: dh, then dw (lane 1) and dx; optimizer: w. Units of one. */
+test_graph *test_small_training(void);
 
 #endif
