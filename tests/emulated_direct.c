@@ -100,7 +100,13 @@ static void sum_lines(const product *p, operands *o, const float *a, const float
     }
 }
 
-/* --- one product by about half of the shapes --- */
+/* --- one product by some of the shapes --- */
+
+/* What runs in all needs time; the seed chooses. */
+static bool is_chosen(test_random *random)
+{
+    return test_random_int(random, 0, test_is_short() ? 7 : 1) == 0;
+}
 
 static operands make_operands(const product *p, test_random *random)
 {
@@ -186,7 +192,7 @@ static int check_product(const product *p, test_random *random)
     int ran = 0;
 
     for (tile.shape = 0; tile.shape < GX_N_DIRECT; tile.shape++) {
-        if (!fits(&tile) || test_random_int(random, 0, 1) == 0)
+        if (!fits(&tile) || !is_chosen(random))
             continue;
         describe(p, tile.shape, what, sizeof what);
         emulate_forget(&o.out);
@@ -250,7 +256,7 @@ static void products_alone(void **state)
     for (layout at = PLAIN; at < N_LAYOUTS; at++)
         ran += check_all((product){ .layout = at }, *seed + at);
     print_message("%d products\n", ran);
-    assert_true(ran > 100);
+    assert_true(ran > 10);
 }
 
 static void products_with_an_activation_behind(void **state)
@@ -259,7 +265,7 @@ static void products_with_an_activation_behind(void **state)
 
     for (layout at = PLAIN; at < A_TURNED; at++)
         assert_true(check_all((product){ .layout = at, .tail = GX_TAIL_FORWARD },
-                              *seed + at) > 25);
+                              *seed + at) > 0);
 }
 
 static void products_with_the_way_back_behind(void **state)
@@ -269,9 +275,9 @@ static void products_with_the_way_back_behind(void **state)
     for (layout at = PLAIN; at < A_TURNED; at++) {
         product p = { .layout = at, .tail = GX_TAIL_BACKWARD };
 
-        assert_true(check_all(p, *seed + at) > 25);
+        assert_true(check_all(p, *seed + at) > 0);
         p.has_columns = true;
-        assert_true(check_all(p, *seed + 9 + at) > 25);
+        assert_true(check_all(p, *seed + 9 + at) > 0);
     }
 }
 
@@ -281,7 +287,7 @@ static void products_with_sums_beside(void **state)
 
     for (gx_tile_tail tail = GX_TAIL_SUMS_OF_A; tail <= GX_TAIL_SUMS_OF_B; tail++)
         assert_true(
-            check_all((product){ .layout = A_TURNED, .tail = tail }, *seed + tail) > 15);
+            check_all((product){ .layout = A_TURNED, .tail = tail }, *seed + tail) > 0);
 }
 
 int main(void)
