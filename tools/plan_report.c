@@ -65,29 +65,54 @@ static void titles(gx_text_table *table, const char *const *texts)
 
 /* --- document --- */
 
-/* " <- ..." for the values and ops that line `line` made. */
-static void print_made(const gx_graph *graph, int line, FILE *out)
+/* What a line made: how many values and ops, and the first of them. */
+typedef struct made {
+    size_t n, first;
+    bool is_op;
+} made;
+
+static void add_made(made *lines, int n_lines, int line, size_t i, bool is_op)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
-        const gx_value_info value = gx_graph_value(graph, i);
-
-        if (value.line != line || value.kind == GX_VALUE_TEMP)
-            continue;
-        if (n++ == 0)
-            fprintf(out, "    <- %s %s %s", gx_value_kind_name(value.kind),
-                    gx_dtype_name(value.dtype),
-                    gx_words_shape(value.rank, value.dim).text);
+    if (line >= 1 && line <= n_lines && lines[line - 1].n++ == 0) {
+        lines[line - 1].first = i;
+        lines[line - 1].is_op = is_op;
     }
-    for (size_t i = 0; i < gx_graph_node_count(graph); i++) {
-        const gx_node_info node = gx_graph_node(graph, i);
+}
 
-        if (node.line == line && n++ == 0)
-            fprintf(out, "    <- op %s", node.name);
-    }
-    if (n > 1)
-        fprintf(out, ", and %zu more", n - 1);
+/* By line from 1 on, for the caller to free. NULL: out of memory. */
+static made *find_made(const gx_graph *graph, int *n_lines)
+{
+    const size_t n_values = gx_graph_value_count(graph);
+    const size_t n_nodes = gx_graph_node_count(graph);
+    int n = 0;
+    made *lines;
+
+    for (size_t i = 0; i < n_values; i++)
+        n = gx_graph_value(graph, i).line > n ? gx_graph_value(graph, i).line : n;
+    for (size_t i = 0; i < n_nodes; i++)
+        n = gx_graph_node(graph, i).line > n ? gx_graph_node(graph, i).line : n;
+    *n_lines = n;
+    lines = calloc((size_t)n + 1, sizeof *lines);
+    for (size_t i = 0; lines && i < n_values; i++)
+        if (gx_graph_value(graph, i).kind != GX_VALUE_TEMP)
+            add_made(lines, n, gx_graph_value(graph, i).line, i, false);
+    for (size_t i = 0; lines && i < n_nodes; i++)
+        add_made(lines, n, gx_graph_node(graph, i).line, i, true);
+    return lines;
+}
+
+/* " <- ..." */
+static void print_made(const gx_graph *graph, const made *line, FILE *out)
+{
+    const gx_value_info value = gx_graph_value(graph, line->first);
+
+    if (line->n && line->is_op)
+        fprintf(out, "    <- op %s", gx_graph_node(graph, line->first).name);
+    else if (line->n)
+        fprintf(out, "    <- %s %s %s", gx_value_kind_name(value.kind),
+                gx_dtype_name(value.dtype), gx_words_shape(value.rank, value.dim).text);
+    if (line->n > 1)
+        fprintf(out, ", and %zu more", line->n - 1);
 }
 
 gx_status gx_plan_print_document(const gx_session *session, FILE *out, gx_error *err)
@@ -98,11 +123,17 @@ gx_status gx_plan_print_document(const gx_session *session, FILE *out, gx_error 
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length;
-    int number = 0;
+    int number = 0, n_lines;
+    made *lines;
 
     if (!file)
         return GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", session->args->names[0],
                               strerror(errno));
+    lines = find_made(graph, &n_lines);
+    if (!lines) {
+        fclose(file);
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    }
     gx_graph_times(graph, &parse_s, &check_s);
     fprintf(out, "document  %s, read in %s\n", session->args->names[0],
             gx_words_seconds(parse_s).text);
@@ -110,10 +141,12 @@ gx_status gx_plan_print_document(const gx_session *session, FILE *out, gx_error 
         while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
             line[--length] = '\0';
         fprintf(out, "%5d | %s", ++number, line);
-        print_made(graph, number, out);
+        if (number <= n_lines)
+            print_made(graph, &lines[number - 1], out);
         fputc('\n', out);
     }
     free(line);
+    free(lines);
     fclose(file);
     return GX_OK;
 }
