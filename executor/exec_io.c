@@ -13,7 +13,8 @@ static bool on_cpu(const gx_exec *exec)
 
 /* --- names and shapes --- */
 
-gx_status gx_exec_find(const gx_exec *exec, const char *name, int32_t *id, gx_error *err)
+/* The index of a named value, or an error with the nearest name. */
+static gx_status find(const gx_exec *exec, const char *name, int32_t *id, gx_error *err)
 {
     const gx_graph *graph = exec->plan->graph;
 
@@ -37,7 +38,7 @@ gx_status gx_exec_find(const gx_exec *exec, const char *name, int32_t *id, gx_er
 static gx_status find_input(const gx_exec *exec, const char *name, int32_t *id,
                             gx_error *err)
 {
-    GX_TRY(gx_exec_find(exec, name, id, err));
+    GX_TRY(find(exec, name, id, err));
     const gx_value *value = &exec->plan->graph->values[*id];
     if (value->kind != GX_VALUE_INPUT)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "'%s' is no input of the model", name);
@@ -160,7 +161,7 @@ static gx_status find_readable(const gx_exec *exec, const char *name,
 {
     int32_t id = -1;
 
-    GX_TRY(gx_exec_find(exec, name, &id, err));
+    GX_TRY(find(exec, name, &id, err));
     *value = &exec->plan->graph->values[id];
     *data = exec->value_data[id];
     const gx_value_kind kind = (*value)->kind;

@@ -1,6 +1,5 @@
 /* Where a program's values live: arena, workspaces, calls with real pointers, first
  * inputs. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -118,10 +118,6 @@ gx_status gx_exec_enter(const gx_exec *exec, int *previous, gx_error *err) GX_MU
 gx_status gx_exec_leave(gx_exec *exec, int previous, gx_status status,
                         const gx_error *err);
 
-/* The index of a named value, or an error with the nearest name. */
-gx_status gx_exec_find(const gx_exec *exec, const char *name, int32_t *id,
-                       gx_error *err) GX_MUST_CHECK;
-
 /* A public call needs an error of its own where the caller gave none: whether the device
  * broke is read from it. */
 static inline gx_error *gx_error_start(gx_error *err, gx_error *own)

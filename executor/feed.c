@@ -1,7 +1,6 @@
 /* Feeding a program: what is fed, where it lives, and in which order. */
 #include "feed.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"

@@ -106,8 +106,8 @@ bool gx_plan_doc_int(gx_diagnostics *list, const gx_doc *map, const char *key,
     return false;
 }
 
-bool gx_plan_doc_real(gx_diagnostics *list, const gx_doc *map, const char *key,
-                      double *value)
+static bool get_real(gx_diagnostics *list, const gx_doc *map, const char *key,
+                     double *value)
 {
     const char *text = gx_plan_doc_text(list, map, key);
 
@@ -163,7 +163,7 @@ static bool read_algo(gx_diagnostics *list, const gx_doc *map, unsigned char *al
 bool gx_plan_doc_choice(gx_diagnostics *list, const gx_doc *map, gx_choice_fields *fields)
 {
     *fields = (gx_choice_fields){ .us = -1 };
-    if (!gx_plan_doc_real(list, map, "us", &fields->us) ||
+    if (!get_real(list, map, "us", &fields->us) ||
         !gx_plan_doc_int(list, map, "launches", &fields->n_launches) ||
         !gx_plan_doc_int(list, map, "workspace", &fields->workspace_bytes))
         return false;

@@ -24,8 +24,6 @@ const gx_doc *gx_plan_doc_get(const gx_doc *map, const char *key);
 const char *gx_plan_doc_text(gx_diagnostics *list, const gx_doc *map, const char *key);
 bool gx_plan_doc_int(gx_diagnostics *list, const gx_doc *map, const char *key,
                      int64_t *value);
-bool gx_plan_doc_real(gx_diagnostics *list, const gx_doc *map, const char *key,
-                      double *value);
 bool gx_plan_doc_bool(gx_diagnostics *list, const gx_doc *map, const char *key,
                       bool *value);
 

@@ -67,8 +67,6 @@ gx_status gx_predict_period(const uint64_t *symbols, size_t n, size_t *length,
 /* Cuts the items into steps. What cannot be cut leaves work->n_steps 0 and says why. */
 gx_status gx_predict_find_steps(gx_predict_work *work, gx_prediction *prediction,
                                 gx_error *err) GX_MUST_CHECK;
-/* Names and, where asked for, grids. */
-uint64_t gx_predict_symbol(const gx_trace_activity *activity, bool grids);
 
 /* --- predict_calls.c --- */
 

@@ -13,7 +13,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ (hash >> 32);
 }
 
-uint64_t gx_predict_symbol(const gx_trace_activity *activity, bool grids)
+/* Names and, where asked for, grids. */
+static uint64_t symbol_of(const gx_trace_activity *activity, bool grids)
 {
     uint64_t hash = mix((uint64_t)activity->kind + 1, activity->name);
 
@@ -67,8 +68,8 @@ static void fill_contents(gx_predict_work *work, bool grids)
         step->content = step->n;
         for (size_t j = step->first; j < step->first + step->n; j++) {
             work->item[j].step = (int32_t)i;
-            step->content = mix(step->content,
-                                gx_predict_symbol(gx_predict_activity(work, j), grids));
+            step->content =
+                mix(step->content, symbol_of(gx_predict_activity(work, j), grids));
         }
     }
 }
@@ -385,7 +386,7 @@ static gx_status by_sequence(gx_predict_work *work, gx_prediction *prediction, b
     size_t length, covered, first, end;
 
     for (size_t i = 0; i < work->n_items; i++)
-        symbols[i] = gx_predict_symbol(gx_predict_activity(work, i), grids);
+        symbols[i] = symbol_of(gx_predict_activity(work, i), grids);
     GX_TRY(
         gx_predict_period(symbols, work->n_items, &length, &covered, &first, &end, err));
     if (2 * covered < work->n_items || length == 0)

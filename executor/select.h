@@ -10,8 +10,7 @@ typedef struct gx_candidate {
     const char *refused; /* why it cannot be chosen; NULL: it can */
     bool known;          /* examined, or found in the cache: nothing more to find out */
     bool cached;
-    bool accurate; /* its outputs were compared with the baseline's */
-    double us;     /* < 0: not measured */
+    double us; /* < 0: not measured */
     bool has_algo;
     unsigned char algo[GX_ALGO_BYTES];
     int n_launches; /* -1: not known */

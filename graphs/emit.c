@@ -1,7 +1,6 @@
 /* The graph as YAML, everything written out; it loads again to the same graph. */
 #include "emit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "number.h"

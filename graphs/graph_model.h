@@ -261,8 +261,6 @@ bool gx_is_name(const char *text);
 /* Parses an initialiser's one-line text form ("he_normal", "normal: {std: 0.02}"). */
 bool gx_read_init_text(gx_graph *graph, const char *text, gx_init *init,
                        gx_diagnostics *list, gx_pos pos);
-/* The initialiser as YAML text, in the graph's arena. */
-const char *gx_init_text(gx_graph *graph, const gx_init *init);
 
 /* The value whose initialiser it is: the parameter that GX_INIT_PARAM names, or `value`.
  */

@@ -2,7 +2,6 @@
 #include "init.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "emit.h"
@@ -281,18 +280,4 @@ void gx_put_init(gx_text *text, const gx_graph *graph, const gx_init *init)
     default:
         gx_text_put(text, word);
     }
-}
-
-const char *gx_init_text(gx_graph *graph, const gx_init *init)
-{
-    gx_text text = { 0 };
-    const char *result = NULL;
-
-    gx_put_init(&text, graph, init);
-    if (text.failed)
-        gx_arena_fail(graph->arena);
-    else
-        result = gx_arena_text(graph->arena, text.bytes);
-    free(text.bytes);
-    return result;
 }

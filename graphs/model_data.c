@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "npy.h"
-#include "number.h"
 #include "reader.h"
 
 /* The keys of the section that are no inputs. In an expanded model `batch_dim` is one. */

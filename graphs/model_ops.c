@@ -1,6 +1,4 @@
 /* The section `ops`: unrolled, with qualified names, as flat nodes. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reader.h"

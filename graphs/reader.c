@@ -1,7 +1,6 @@
 /* The keys and words of the format, and how single values are read. */
 #include "reader.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -17,7 +17,8 @@ void gx_scope_free(gx_scope *scope)
     scope->n_bindings = 0;
 }
 
-gx_binding *gx_scope_binding(const gx_scope *scope, const char *name)
+/* Or NULL. */
+static gx_binding *find_binding(const gx_scope *scope, const char *name)
 {
     for (size_t i = 0; i < scope->n_bindings; i++) {
         if (strcmp(scope->bindings[i].name, name) == 0)
@@ -28,7 +29,7 @@ gx_binding *gx_scope_binding(const gx_scope *scope, const char *name)
 
 bool gx_scope_bind(gx_scope *scope, const char *name, const char *meaning)
 {
-    gx_binding *binding = gx_scope_binding(scope, name);
+    gx_binding *binding = find_binding(scope, name);
 
     if (!binding && scope->n_bindings == scope->capacity) {
         const size_t capacity = scope->capacity ? scope->capacity * 2 : 4;
@@ -47,7 +48,7 @@ bool gx_scope_bind(gx_scope *scope, const char *name, const char *meaning)
 
 void gx_scope_made(gx_scope *scope, const char *name, const char *qualified)
 {
-    gx_binding *binding = gx_scope_binding(scope, name);
+    gx_binding *binding = find_binding(scope, name);
 
     if (binding) {
         binding->meaning = qualified;
@@ -71,7 +72,7 @@ static const char *claimed(const gx_reader *r, const char *prefix, const char *n
 static const char *find(const gx_reader *r, const gx_scope *scope, const char *name)
 {
     for (; scope; scope = scope->outer) {
-        const gx_binding *binding = gx_scope_binding(scope, name);
+        const gx_binding *binding = find_binding(scope, name);
         const char *full = binding ? binding->meaning : claimed(r, scope->prefix, name);
 
         if (full)

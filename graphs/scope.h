@@ -35,7 +35,6 @@ const char *gx_scope_claim(gx_reader *reader, gx_scope *scope, const char *name,
                            gx_pos pos);
 /* A tensor was made under a claimed name: a carried name means it from here on. */
 void gx_scope_made(gx_scope *scope, const char *name, const char *qualified);
-gx_binding *gx_scope_binding(const gx_scope *scope, const char *name); /* or NULL */
 /* Adds a binding, or changes the one that is there. False: out of memory. */
 bool gx_scope_bind(gx_scope *scope, const char *name, const char *meaning);
 

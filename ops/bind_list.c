@@ -1,6 +1,5 @@
 /* Fields that are lists of integers or of words: "axis: 1" is one field, "axis: [0, 2]"
  * comes as "axis.0" and "axis.1". */
-#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"

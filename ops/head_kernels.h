@@ -14,7 +14,6 @@ typedef enum gx_head_source {
     GX_HEAD_MEMORY, /* x is there */
     GX_HEAD_PLAIN,  /* x = a b + bias, f32 sums on the ordinary cores */
     GX_HEAD_TENSOR, /* the same on the tensor cores, f32 rounded to tf32 */
-    GX_N_HEAD_SOURCES
 } gx_head_source;
 
 /* Shapes by source: rows of a block, columns of a block, warps. All columns of a row of

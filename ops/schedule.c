@@ -3,7 +3,6 @@
 #include "schedule.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "infer.h"
 #include "samples.h"

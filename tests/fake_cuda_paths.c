@@ -97,6 +97,23 @@ gx_status path_try_write_inputs(gx_exec *exec, gx_error *err)
     return gx_exec_write(exec, "y", &host_y, err);
 }
 
+gx_status path_try_replays(const gx_exec_options *options, path_program *program,
+                           gx_error *err)
+{
+    gx_exec *exec = NULL;
+
+    gx_status st = gx_exec_create(program->plan, program->state, options, &exec, err);
+    if (st == GX_OK)
+        st = path_try_write_inputs(exec, err);
+    if (st == GX_OK)
+        st = gx_exec_run(exec, GX_MODE_GRAPH, 2 * options->steps_per_launch, err);
+    if (st == GX_OK)
+        st = gx_exec_sync(exec, err);
+    fake_quiet(true);
+    gx_exec_free(exec);
+    return st;
+}
+
 void path_write_inputs(path_program *program)
 {
     gx_error err;

@@ -27,6 +27,9 @@ void path_write_inputs(path_program *program);
 void path_close(path_program *program);
 
 gx_status path_try_write_inputs(gx_exec *exec, gx_error *err);
+/* Makes a program, replays two launches and waits; leaves fake_quiet on. */
+gx_status path_try_replays(const gx_exec_options *options, path_program *program,
+                           gx_error *err);
 
 /* Runs the path once to count its calls, and then, for each single call, once with that
  * call failing: the status is an error whose message names the call, all that the path

@@ -6,7 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "builder.h"
 #include "capture.h"
 #include "exec_cuda.h"
 #include "fake_cuda_parts.h"
@@ -328,36 +327,19 @@ static void a_graph_for_others_has_no_branch(void **state)
 
 /* --- failures --- */
 
-static gx_status make_and_run(const gx_exec_options *options, path_program *program,
-                              gx_error *err)
-{
-    gx_exec *exec = NULL;
-
-    gx_status st = gx_exec_create(program->plan, program->state, options, &exec, err);
-    if (st == GX_OK)
-        st = path_try_write_inputs(exec, err);
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_GRAPH, 2 * options->steps_per_launch, err);
-    if (st == GX_OK)
-        st = gx_exec_sync(exec, err);
-    fake_quiet(true);
-    gx_exec_free(exec);
-    return st;
-}
-
 static gx_status run_one(void *user, gx_error *err)
 {
-    return make_and_run(&one, user, err);
+    return path_try_replays(&one, user, err);
 }
 
 static gx_status run_unrolled(void *user, gx_error *err)
 {
-    return make_and_run(&unrolled, user, err);
+    return path_try_replays(&unrolled, user, err);
 }
 
 static gx_status run_loop(void *user, gx_error *err)
 {
-    return make_and_run(&loop, user, err);
+    return path_try_replays(&loop, user, err);
 }
 
 static void a_branch_takes_every_failure(void **state)

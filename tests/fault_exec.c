@@ -1,7 +1,6 @@
 /* Programs made, fed, run eagerly, read: each CUDA and cuBLASLt call fails once. */
 #include "fake_cuda_paths.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <cuda_runtime_api.h>

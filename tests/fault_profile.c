@@ -12,7 +12,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "builder.h"
 #include "resolve.h"
 #include "support_alone.h"
 

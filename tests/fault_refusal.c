@@ -1,7 +1,6 @@
 /* What a capture must not hold is refused, by name, and leaves nothing behind. */
 #include "fake_cuda_paths.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <cuda_runtime_api.h>

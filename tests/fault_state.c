@@ -1,7 +1,6 @@
 /* Devices and states: each CUDA call that they make fails once. */
 #include "fake_cuda_paths.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef FAULT_REAL

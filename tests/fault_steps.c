@@ -145,31 +145,14 @@ static void a_rebuilt_loop_is_a_loop(void **state)
 
 /* --- each call fails --- */
 
-static gx_status make_and_run(const gx_exec_options *options, path_program *program,
-                              gx_error *err)
-{
-    gx_exec *exec = NULL;
-
-    gx_status st = gx_exec_create(program->plan, program->state, options, &exec, err);
-    if (st == GX_OK)
-        st = path_try_write_inputs(exec, err);
-    if (st == GX_OK)
-        st = gx_exec_run(exec, GX_MODE_GRAPH, 2 * options->steps_per_launch, err);
-    if (st == GX_OK)
-        st = gx_exec_sync(exec, err);
-    fake_quiet(true);
-    gx_exec_free(exec);
-    return st;
-}
-
 static gx_status run_loop(void *user, gx_error *err)
 {
-    return make_and_run(&loop, user, err);
+    return path_try_replays(&loop, user, err);
 }
 
 static gx_status run_unrolled(void *user, gx_error *err)
 {
-    return make_and_run(&(gx_exec_options){ .steps_per_launch = 2 }, user, err);
+    return path_try_replays(&(gx_exec_options){ .steps_per_launch = 2 }, user, err);
 }
 
 static void many_steps_take_every_failure(void **state)

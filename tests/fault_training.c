@@ -3,7 +3,6 @@
 #include "fake_cuda_paths.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* 21 parameters; three groups. */

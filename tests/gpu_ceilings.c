@@ -3,7 +3,6 @@
 #include "support_gpu.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static gx_ceilings measured;
 

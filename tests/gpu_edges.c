@@ -2,7 +2,6 @@
 #include "edges.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "support_gpu.h"
 

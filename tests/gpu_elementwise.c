@@ -2,7 +2,6 @@
  * addresses that allow no vectors, past 2^31 elements, and with the same bits each time.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

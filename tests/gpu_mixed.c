@@ -306,22 +306,6 @@ static void a_step_that_overflows_leaves_everything_as_it_was(void **state)
 
 /* --- against the CPU --- */
 
-static void open_cpu(gpu_program *program, const char *text)
-{
-    const gx_plan_options plan = { .device = GX_CPU };
-    const gx_state_options state = { .device = GX_CPU };
-    gx_error err;
-
-    assert_ok(gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &program->graph,
-                             NULL, &err),
-              &err);
-    const gx_graph *graph = program->graph;
-    assert_ok(gx_plan_create(graph, &plan, &program->plan, &err), &err);
-    assert_ok(gx_state_create(&graph, 1, &state, &program->state, &err), &err);
-    assert_ok(gx_exec_create(program->plan, program->state, NULL, &program->exec, &err),
-              &err);
-}
-
 /* Targets far off, so that whether a step overflows hangs on no rounding. */
 static void the_gpu_skips_what_the_cpu_skips(void **state)
 {
@@ -335,7 +319,7 @@ static void the_gpu_skips_what_the_cpu_skips(void **state)
     gx_error err;
 
     (void)state;
-    open_cpu(&cpu, text);
+    gpu_open_cpu(&cpu, text);
     assert_ok(gx_state_write(gpu.state, "gexec.scale", &host, &err), &err);
     assert_ok(gx_state_write(cpu.state, "gexec.scale", &host, &err), &err);
     for (int step = 0; step < STEPS; step++) {

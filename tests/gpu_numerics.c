@@ -1,6 +1,5 @@
 /* Gradients that are added, sums that are wide and operands of f32 that stay f32, to the
  * bit, by every alternative on a GPU. */
-#include <stdio.h>
 #include <string.h>
 
 #include "ops.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "builder.h"
 #include "support.h"
 #include "support_gpu.h"
 #include "support_rows.h"

@@ -1,7 +1,6 @@
 /* The ops that move elements, cast and dropout on a GPU: any address, more than 2^31
  * elements, values at the edge of their type, masks that are those of the CPU. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -109,22 +109,6 @@ static double *read_all(gx_exec *exec, const char *name, int rank, int64_t rows,
     return host.data;
 }
 
-static void open_cpu(gpu_program *program, const char *text)
-{
-    const gx_plan_options plan = { .device = GX_CPU };
-    const gx_state_options state = { .device = GX_CPU };
-    gx_error err;
-
-    assert_ok(gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &program->graph,
-                             NULL, &err),
-              &err);
-    const gx_graph *graph = program->graph;
-    assert_ok(gx_plan_create(graph, &plan, &program->plan, &err), &err);
-    assert_ok(gx_state_create(&graph, 1, &state, &program->state, &err), &err);
-    assert_ok(gx_exec_create(program->plan, program->state, NULL, &program->exec, &err),
-              &err);
-}
-
 static void the_gpu_follows_the_cpu(void **state)
 {
     (void)state;
@@ -133,7 +117,7 @@ static void the_gpu_follows_the_cpu(void **state)
         gpu_program gpu = open_model("f32", optimizers[i], everything, NULL);
         gpu_program cpu;
 
-        open_cpu(&cpu, text);
+        gpu_open_cpu(&cpu, text);
         for (int step = 0; step < n_steps(); step++) {
             gpu_run(&gpu, GX_MODE_GRAPH, 1);
             gpu_run(&cpu, GX_MODE_CPU, 1);

@@ -14,7 +14,7 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-enum { MAX_STRINGS = 4096, MAX_TEXT = 400 };
+enum { MAX_STRINGS = 4096 };
 
 static FILE *out;
 static uintptr_t n_domains;

@@ -103,7 +103,7 @@ static char *perceptron_text(const gpu_options *all)
     return text;
 }
 
-void gpu_write_inputs(gpu_program *program, const gpu_options *options)
+static void write_inputs(gpu_program *program, const gpu_options *options)
 {
     const gpu_options all = filled(options);
     test_random random = test_random_start(all.seed + 1);
@@ -136,7 +136,23 @@ void gpu_open(gpu_program *program, const gpu_options *options)
 
     gpu_open_text(program, text, &all);
     free(text);
-    gpu_write_inputs(program, &all);
+    write_inputs(program, &all);
+}
+
+void gpu_open_cpu(gpu_program *program, const char *text)
+{
+    const gx_plan_options plan = { .device = GX_CPU };
+    const gx_state_options state = { .device = GX_CPU };
+    gx_error err;
+
+    assert_ok(gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &program->graph,
+                             NULL, &err),
+              &err);
+    const gx_graph *graph = program->graph;
+    assert_ok(gx_plan_create(graph, &plan, &program->plan, &err), &err);
+    assert_ok(gx_state_create(&graph, 1, &state, &program->state, &err), &err);
+    assert_ok(gx_exec_create(program->plan, program->state, NULL, &program->exec, &err),
+              &err);
 }
 
 void gpu_close(gpu_program *program)

@@ -36,7 +36,8 @@ void gpu_open(gpu_program *program, const gpu_options *options);
 void gpu_close(gpu_program *program);
 /* As gpu_open, from a text. Inputs are left to the caller. */
 void gpu_open_text(gpu_program *program, const char *text, const gpu_options *options);
-void gpu_write_inputs(gpu_program *program, const gpu_options *options);
+/* The same text on the CPU, to compare with. */
+void gpu_open_cpu(gpu_program *program, const char *text);
 
 void gpu_run(gpu_program *program, gx_mode mode, int64_t n_steps);
 /* A hash over the bits of every parameter and state. Waits. */

@@ -1,9 +1,7 @@
 /* Graphs made by hand. */
 #include "support_plan.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "builder.h"
 #include "select.h"

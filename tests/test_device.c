@@ -1,6 +1,5 @@
 /* The CPU as a device: memory, copies, and values that change their type on the way. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device.h"

@@ -1,8 +1,6 @@
 /* Which programmatic edges a plan has, and which of them are equal. */
 #include "edges.h"
 
-#include <stdlib.h>
-
 #include "support_plan.h"
 
 static const char *const any[] = { "make", NULL };

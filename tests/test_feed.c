@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolve.h"
 #include "state.h"
 #include "support.h"
 #include "support_stream.h"

@@ -2,7 +2,6 @@
 #include "support.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "args.h"
 #include "figures.h"

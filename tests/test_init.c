@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emit.h"
 #include "philox.h"
 #include "support_model.h"
 
@@ -43,9 +44,12 @@ static bool read_init(const char *text, gx_init *init, char *message, size_t siz
     assert_int_equal(gx_diagnostics_count(list), good ? 0 : 1);
     if (good) { /* its text reads back to the same */
         gx_init back;
-        const char *text_back = gx_init_text(graph, init);
+        gx_text written = { 0 };
 
-        assert_true(gx_read_init_text(graph, text_back, &back, list, (gx_pos){ 0 }));
+        gx_put_init(&written, graph, init);
+        assert_false(written.failed);
+        assert_true(gx_read_init_text(graph, written.bytes, &back, list, (gx_pos){ 0 }));
+        free(written.bytes);
         assert_int_equal(back.kind, init->kind);
         assert_true(back.a == init->a && back.b == init->b);
         if (init->path)

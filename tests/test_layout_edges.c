@@ -1,6 +1,5 @@
 /* Edges of one lane: which launches may overlap, and which operands nothing writes
  * meanwhile. */
-#include "builder.h"
 #include "support_plan.h"
 
 static void one_lane_needs_no_waits_and_chains_its_launches(void **state)

@@ -1,6 +1,5 @@
 /* Lanes: what goes beside the passes, what waits for what, and which updates are early.
  */
-#include "builder.h"
 #include "support_plan.h"
 
 static void weight_gradients_and_their_updates_go_to_lane_1(void **state)

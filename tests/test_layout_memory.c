@@ -1,5 +1,4 @@
 /* Memory of long, large and odd programs: places, workspaces, and what never has one. */
-#include "builder.h"
 #include "support_plan.h"
 
 static void a_long_chain_takes_the_memory_of_two_links(void **state)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "builder.h"
 #include "exec_model.h"
 #include "support_plan.h"
 

@@ -1,5 +1,4 @@
 /* Which nodes an alternative may cover. */
-#include "select.h"
 #include "support_plan.h"
 
 static const char *const one[] = { "make", NULL };

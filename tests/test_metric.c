@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolve.h"
 #include "support.h"
 #include "support_walk.h"
 

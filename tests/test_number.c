@@ -1,7 +1,6 @@
 /* The grammar of numbers, truth values and names, in any locale. */
 #include <locale.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph_model.h"

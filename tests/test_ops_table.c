@@ -1,8 +1,6 @@
 /* The catalogue: rows are whole, in the order of their operand numbers, and load. */
 #include "support.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support_walk.h"

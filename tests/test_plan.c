@@ -1,5 +1,4 @@
 /* Selection over a table of alternatives that only pretend, and plans on the CPU. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

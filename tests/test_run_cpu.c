@@ -1,6 +1,5 @@
 /* The walk on the CPU: values, rounding, what failed, and the reuse of memory. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "exec_model.h"

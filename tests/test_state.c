@@ -1,6 +1,5 @@
 /* The persistent tensors of a model, on the CPU. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

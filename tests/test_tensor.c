@@ -1,6 +1,5 @@
 /* Types, shapes, rounding. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support.h"

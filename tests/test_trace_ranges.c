@@ -1,5 +1,4 @@
 /* Traces built in code: attribution to ranges, steps and windows. */
-#include <stdio.h>
 
 #include "support_trace_made.h"
 

@@ -57,12 +57,4 @@ size_t gx_check_count_gradients(const gx_check *check);
 gx_status gx_check_programs(gx_check *check, int device, gx_error *err) GX_MUST_CHECK;
 /* Fills gradients; after gx_check_programs. */
 gx_status gx_check_gradients(gx_check *check, gx_error *err) GX_MUST_CHECK;
-/* Comparisons that were made whole. */
-size_t gx_check_count_done(const gx_check *check);
-bool gx_check_passed(const gx_check *check);
-void gx_check_free(gx_check *check);
-
-void gx_check_print(const gx_check *check, FILE *out);
-gx_status gx_check_write_json(const gx_check *check, gx_error *err) GX_MUST_CHECK;
-
 #endif

@@ -9,7 +9,8 @@
 
 enum { MOST_ROWS = 40 };
 
-size_t gx_check_count_done(const gx_check *check)
+/* Comparisons that were made whole. */
+static size_t count_done(const gx_check *check)
 {
     size_t n = check->n_rows;
 
@@ -18,7 +19,7 @@ size_t gx_check_count_done(const gx_check *check)
     return n;
 }
 
-bool gx_check_passed(const gx_check *check)
+static bool has_passed(const gx_check *check)
 {
     bool passed = true;
 
@@ -29,7 +30,7 @@ bool gx_check_passed(const gx_check *check)
     return passed;
 }
 
-void gx_check_free(gx_check *check)
+static void free_check(gx_check *check)
 {
     gx_session_close(&check->device);
     gx_session_close(&check->rounded);
@@ -159,7 +160,7 @@ static void print_gradients(const gx_check *check, FILE *out)
 /* The verdict over all comparisons that were made. */
 static void print_headline(const gx_check *check, FILE *out)
 {
-    const size_t n = gx_check_count_done(check);
+    const size_t n = count_done(check);
     size_t n_failed = 0;
 
     for (size_t i = 0; i < check->n_rows; i++)
@@ -175,7 +176,7 @@ static void print_headline(const gx_check *check, FILE *out)
         fprintf(out, "All %zu comparisons are within tolerance", n);
 }
 
-void gx_check_print(const gx_check *check, FILE *out)
+static void print_check(const gx_check *check, FILE *out)
 {
     print_headline(check, out);
     fprintf(out, " (%s, %s%s).\n\n", gx_graph_name(check->exact.graph[GX_PROGRAM_TRAIN]),
@@ -229,7 +230,7 @@ static void put_gradients(gx_json *json, const gx_check *check)
     gx_json_end(json);
 }
 
-gx_status gx_check_write_json(const gx_check *check, gx_error *err)
+static gx_status write_json(const gx_check *check, gx_error *err)
 {
     const gx_session *const session =
         check->device.state ? &check->device : &check->rounded;
@@ -245,8 +246,8 @@ gx_status gx_check_write_json(const gx_check *check, gx_error *err)
     if (check->interrupted) /* what was not compared may be wrong */
         gx_json_text(json, "passed", NULL);
     else
-        gx_json_bool(json, "passed", gx_check_passed(check));
-    gx_json_integer(json, "comparisons", (int64_t)gx_check_count_done(check));
+        gx_json_bool(json, "passed", has_passed(check));
+    gx_json_integer(json, "comparisons", (int64_t)count_done(check));
     gx_json_integer(json, "comparisons_planned", (int64_t)check->n_planned);
     gx_json_bool(json, "interrupted", check->interrupted);
     gx_json_environment(json, "environment", session);
@@ -272,17 +273,17 @@ int gx_cmd_check(const gx_args *args)
         st = gx_check_programs(&check, device, &err);
     if (st == GX_OK)
         st = gx_check_gradients(&check, &err);
-    check.interrupted = gx_interrupted() && gx_check_count_done(&check) < check.n_planned;
+    check.interrupted = gx_interrupted() && count_done(&check) < check.n_planned;
     if (st == GX_OK && !gx_stdout_is_taken(args))
-        gx_check_print(&check, stdout);
+        print_check(&check, stdout);
     if (st == GX_OK && args->json)
-        st = gx_check_write_json(&check, &err);
+        st = write_json(&check, &err);
     if (st != GX_OK)
         exit_status = gx_say_error(args, &err);
     else if (check.interrupted)
         exit_status = GX_EXIT_INTERRUPTED;
     else
-        exit_status = gx_check_passed(&check) ? GX_EXIT_OK : GX_EXIT_NO;
-    gx_check_free(&check);
+        exit_status = has_passed(&check) ? GX_EXIT_OK : GX_EXIT_NO;
+    free_check(&check);
     return exit_status;
 }

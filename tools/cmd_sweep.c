@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "interrupt.h"
+#include "lines_out.h"
 #include "sweep.h"
 
 static gx_status copy_text(const char *text, char **copy, gx_error *err)
@@ -135,20 +136,11 @@ typedef void put_fn(const gx_sweep *sweep, FILE *out);
 static gx_status write_text(const gx_sweep *sweep, put_fn *put, const char *path,
                             gx_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    FILE *const out = open_memstream(&bytes, &length);
-    gx_status st;
+    gx_lines_out lines;
 
-    if (!out)
-        return GX_FAIL_NATIVE(err, GX_ERR_MEMORY, errno, "out of memory");
-    put(sweep, out);
-    if (fclose(out) != 0)
-        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    else
-        st = gx_lines_write(path, bytes, length, err);
-    free(bytes);
-    return st;
+    GX_TRY(gx_lines_begin(&lines, err));
+    put(sweep, lines.out);
+    return gx_lines_end(&lines, path, err);
 }
 
 /* A file that cannot be written keeps none of the others back. */

@@ -1,5 +1,4 @@
 /* The table of commands, and help. */
-#include <string.h>
 
 #include "args.h"
 #include "flags.h"

@@ -1,6 +1,5 @@
 /* The measurements of `gexec compare`. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "compare.h"
 #include "interrupt.h"

@@ -1,8 +1,6 @@
 /* Decimal numbers as text, read exactly. */
 #include "decimal.h"
 
-#include <string.h>
-
 enum { MOST_EXPONENT = 1000000, MOST_DIGITS = 19 };
 
 /* The exponent behind 'e'; false where there is none or it is absurd. */

@@ -2,13 +2,12 @@
 #include "json_out.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "part_file.h"
+#include "lines_out.h"
 
 enum { MAX_DEPTH = 16 };
 
@@ -310,18 +309,6 @@ static gx_status complete(const gx_json *json, gx_error *err)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory while writing JSON");
     assert(json->depth == 0);
     return GX_OK;
-}
-
-gx_status gx_lines_write(const char *path, const char *bytes, size_t length,
-                         gx_error *err)
-{
-    gx_part_file file;
-    gx_status st = gx_part_open(&file, path, err);
-
-    /* What could not be written is found at the end. */
-    if (st == GX_OK && fwrite(bytes, 1, length, file.out) == length)
-        fputc('\n', file.out);
-    return gx_part_close(&file, st, err);
 }
 
 gx_status gx_json_write(gx_json *json, const char *path, gx_error *err)

@@ -43,9 +43,6 @@ gx_json *gx_json_stream(FILE *out, bool in_html);
 /* Writes the document to `path` through a temporary file, or to standard output for "-".
  */
 gx_status gx_json_write(gx_json *json, const char *path, gx_error *err) GX_MUST_CHECK;
-/* The same for any text; a line break is written behind it. */
-gx_status gx_lines_write(const char *path, const char *bytes, size_t length,
-                         gx_error *err) GX_MUST_CHECK;
 /* The document in one line on standard output, for a reader that waits for it. */
 gx_status gx_json_line(gx_json *json, gx_error *err) GX_MUST_CHECK;
 

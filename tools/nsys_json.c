@@ -1,9 +1,8 @@
 /* The figures of traces as JSON, and their gaps as CSV. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "json_out.h"
+#include "lines_out.h"
 #include "nsys_report.h"
 
 enum { SCHEMA = 1 };
@@ -220,17 +219,6 @@ gx_status gx_nsys_write_json(const gx_nsys_report *reports, size_t n, const char
 
 /* --- CSV --- */
 
-static void put_quoted(const char *text, FILE *out)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static const char *range_name(const gx_trace *trace, const gx_trace_activity *activity)
 {
     size_t n;
@@ -244,9 +232,9 @@ static const char *range_name(const gx_trace *trace, const gx_trace_activity *ac
 static void put_side(const gx_trace *trace, const gx_trace_activity *activity, FILE *out)
 {
     fputc(',', out);
-    put_quoted(gx_trace_text_at(trace, activity->name), out);
+    gx_lines_quote(gx_trace_text_at(trace, activity->name), out);
     fputc(',', out);
-    put_quoted(range_name(trace, activity), out);
+    gx_lines_quote(range_name(trace, activity), out);
 }
 
 static void put_gaps(const gx_nsys_report *report, const gx_trace_device *device,
@@ -261,7 +249,7 @@ static void put_gaps(const gx_nsys_report *report, const gx_trace_device *device
         const gx_trace_gap *const gap = &device->gap[i];
 
         fputc('\n', out);
-        put_quoted(report->file.path, out);
+        gx_lines_quote(report->file.path, out);
         if (pid == GX_TRACE_NONE)
             fputc(',', out);
         else
@@ -277,23 +265,14 @@ static void put_gaps(const gx_nsys_report *report, const gx_trace_device *device
 gx_status gx_nsys_write_csv(const gx_nsys_report *reports, size_t n, const char *path,
                             gx_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    FILE *const out = open_memstream(&bytes, &length);
-    gx_status st;
+    gx_lines_out lines;
 
-    if (!out)
-        return GX_FAIL_NATIVE(err, GX_ERR_MEMORY, errno, "out of memory");
+    GX_TRY(gx_lines_begin(&lines, err));
     fputs("file,process,device,start_ns,ns,class,between_steps,after,after_range,before,"
           "before_range",
-          out);
+          lines.out);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < reports[i].figures->n_devices; j++)
-            put_gaps(&reports[i], &reports[i].figures->device[j], out);
-    if (fclose(out) != 0)
-        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    else
-        st = gx_lines_write(path, bytes, length, err);
-    free(bytes);
-    return st;
+            put_gaps(&reports[i], &reports[i].figures->device[j], lines.out);
+    return gx_lines_end(&lines, path, err);
 }

@@ -5,7 +5,6 @@
 #if GX_HAVE_SQLITE
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "nsys_names.h"

@@ -29,7 +29,7 @@ const char *gx_phase_text(gx_phase phase)
     return names[phase];
 }
 
-double gx_value_bytes(const gx_value_info *value)
+static double bytes_of(const gx_value_info *value)
 {
     double bytes = (double)gx_dtype_bytes(value->dtype);
 
@@ -191,7 +191,7 @@ static void print_values(const gx_graph *graph, FILE *out)
                            value.is_output ? ", kept" : "");
         gx_text_table_cell(table, "%s", gx_dtype_name(value.dtype));
         gx_text_table_cell(table, "%s", gx_words_shape(value.rank, value.dim).text);
-        gx_text_table_cell(table, "%.0f", gx_value_bytes(&value));
+        gx_text_table_cell(table, "%.0f", bytes_of(&value));
     }
     gx_text_table_print(table, "  ", out);
     gx_text_table_free(table);

@@ -38,6 +38,5 @@ const char *gx_value_kind_name(gx_value_kind kind);
 const char *gx_phase_text(gx_phase phase);
 /* "fc1 + fc1.epilogue", cut where it is long. */
 void gx_unit_text(const gx_plan *plan, const gx_unit_info *unit, char *text, size_t size);
-double gx_value_bytes(const gx_value_info *value);
 
 #endif

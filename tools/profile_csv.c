@@ -1,8 +1,7 @@
 /* The op table of a profile as CSV: a row for each op of each mode, and one for each of
  * its kernels. Text stands in quotes, a quote inside it twice. */
-#include <errno.h>
-#include <stdlib.h>
 
+#include "lines_out.h"
 #include "plan_report.h"
 #include "profile_report.h"
 
@@ -94,32 +93,23 @@ static void put_kernel(const gx_profile_pass *pass, const gx_profile_op *op,
 
 gx_status gx_profile_write_csv(const gx_profile *profile, const char *path, gx_error *err)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    FILE *const out = open_memstream(&bytes, &length);
-    gx_status st;
+    gx_lines_out lines;
 
-    if (!out)
-        return GX_FAIL_NATIVE(err, GX_ERR_MEMORY, errno, "out of memory");
+    GX_TRY(gx_lines_begin(&lines, err));
     fputs("mode,row,op,alternative,phase,lane,unit,kernel,kind,calls,share,total_ns,"
           "median_ns,p95_ns,grid_x,grid_y,grid_z,block_x,block_y,block_z,registers,"
           "shared_bytes,flops,bytes,flops_per_s,bytes_per_s,floor_ns,of_floor,bound",
-          out);
+          lines.out);
     for (int p = 0; p < 2; p++) {
         const gx_profile_pass *const pass = &profile->pass[p];
 
         for (size_t i = 0; i < pass->n_ops; i++) {
             const gx_profile_op *const op = &pass->op[i];
 
-            put_op(pass, op, out);
+            put_op(pass, op, lines.out);
             for (size_t k = 0; k < op->n_kernels; k++)
-                put_kernel(pass, op, &op->kernel[k], out);
+                put_kernel(pass, op, &op->kernel[k], lines.out);
         }
     }
-    if (fclose(out) != 0)
-        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    else
-        st = gx_lines_write(path, bytes, length, err);
-    free(bytes);
-    return st;
+    return gx_lines_end(&lines, path, err);
 }

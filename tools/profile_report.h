@@ -14,8 +14,6 @@ const char *gx_profile_op_label(const gx_profile_op *op);
 gx_words gx_profile_ns_words(double ns); /* "n/a" below 0 */
 /* The class that has most of a sum of gaps. */
 gx_gap_class gx_profile_main_class(const gx_trace_share *gaps);
-/* At most `width` bytes of a name, cut between characters; `text` has width + 4. */
-char *gx_profile_shorten(const char *name, size_t width, char *text);
 
 void gx_profile_print_ops(const gx_profile *profile, const gx_profile_pass *pass,
                           FILE *out);

@@ -35,7 +35,8 @@ gx_gap_class gx_profile_main_class(const gx_trace_share *gaps)
     return main_class;
 }
 
-char *gx_profile_shorten(const char *name, size_t width, char *text)
+/* At most `width` bytes of a name, cut between characters; `text` has width + 4. */
+static char *shorten(const char *name, size_t width, char *text)
 {
     size_t n = strlen(name);
     const bool cut = n > width;
@@ -59,7 +60,7 @@ static void name_cell(gx_text_table *table, const char *name)
 {
     char text[NAME_WIDTH + 4];
 
-    gx_text_table_cell(table, "%s", gx_profile_shorten(name, NAME_WIDTH, text));
+    gx_text_table_cell(table, "%s", shorten(name, NAME_WIDTH, text));
 }
 
 static void scaled_cell(gx_text_table *table, double value, const char *unit)
@@ -206,10 +207,8 @@ void gx_profile_print_pairs(const gx_profile *profile, const gx_profile_pass *pa
         char after[NAME_WIDTH + 4];
 
         fprintf(out, "    %s -> %s: %s %s  (p95 %s)\n",
-                gx_profile_shorten(gx_profile_op_label(&pass->op[pair->before]),
-                                   NAME_WIDTH, before),
-                gx_profile_shorten(gx_profile_op_label(&pass->op[pair->after]),
-                                   NAME_WIDTH, after),
+                shorten(gx_profile_op_label(&pass->op[pair->before]), NAME_WIDTH, before),
+                shorten(gx_profile_op_label(&pass->op[pair->after]), NAME_WIDTH, after),
                 gx_profile_ns_words((double)pair->median_ns).text,
                 gx_gap_class_name(gx_profile_main_class(pair->gaps)),
                 gx_profile_ns_words((double)pair->p95_ns).text);

@@ -1,7 +1,7 @@
 /* What `gexec sweep` says as text and as CSV. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "lines_out.h"
 #include "sweep.h"
 #include "text_table.h"
 
@@ -310,17 +310,10 @@ void gx_sweep_print(const gx_sweep *sweep, FILE *out)
 /* Quoted where it must be (RFC 4180). */
 static void put_field(const char *text, FILE *out)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
+    if (strpbrk(text, ",\"\r\n"))
+        gx_lines_quote(text, out);
+    else
         fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
 }
 
 static void put_number(double value, FILE *out)
