@@ -21,7 +21,8 @@ def tell(answer):
 def trouble(kind, rest=""):
     if (kind or "").startswith("hang in "):
         if kind[len("hang in "):] in rest:
-            time.sleep(600)
+            with open(os.environ["FAKE_WAYS"] + ".hung", "w"):
+                time.sleep(600)
         return False
     if kind == "hang once":
         mark = os.environ["FAKE_WAYS"] + ".hung"

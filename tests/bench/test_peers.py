@@ -420,6 +420,9 @@ class Program(Folder):
             said = ""
             while "  gexec_many" not in said:  # the last line of the first case
                 said += process.stdout.readline()
+            mark = self.path("ways.hung")
+            while not os.path.exists(mark) and process.poll() is None:
+                time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
             rest, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 143, errors)

@@ -46,6 +46,7 @@ class Stopped(Exception):
         def handle(number, frame):
             for each in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(each, signal.SIG_IGN)
+            child.Child.hurry = True
             raise cls(number, frame)
 
         for each in (signal.SIGTERM, signal.SIGINT):

@@ -18,6 +18,8 @@ class Failed(Exception):
 class Child:
     """A process with a group of its own, so that what it started ends with it."""
 
+    hurry = False  # of all: nothing is waited for any more
+
     def __init__(self, command, log, **options):
         self.log, self.ended = log, None  # where its messages go; its status
         try:
@@ -87,6 +89,8 @@ class Child:
         return self.ended
 
     def close(self):
+        if self.hurry:
+            self.kill(patience_s=0)
         if self.ended is None:
             with contextlib.suppress(OSError):
                 self.process.stdin.write("quit\n")
@@ -196,7 +200,9 @@ class Peers:
     def unload(self, name):
         """Frees what the last case holds on the device."""
         child = self.children.get(name)
-        if child and child.ended is None:
+        if child and child.hurry:
+            child.close()
+        elif child and child.ended is None:
             try:
                 child.ask("unload", 60)
             except Failed:
