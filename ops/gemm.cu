@@ -168,7 +168,7 @@ __device__ __forceinline__ void sum_tile(const gx_tile &g, const MORE &more,
     /* The first turns only fetch. */
     for (int64_t at = 1 - P::STAGES; at < n_panels; at++) {
         if (at >= 0) {
-            wait_copies<P::STAGES - 2>();
+            gx_wait_copies<P::STAGES - 2>();
             /* The panel is there for every thread, and every warp is done with the one
              * before, whose place the fetch takes. */
             __syncthreads();
@@ -179,7 +179,7 @@ __device__ __forceinline__ void sum_tile(const gx_tile &g, const MORE &more,
             else
                 all.fetch((at + P::STAGES - 1) * P::BK, next_stage);
         }
-        commit_copies();
+        gx_commit_copies();
         next_stage = next_stage + 1 == P::STAGES ? 0 : next_stage + 1;
         if (at < 0)
             continue;
@@ -187,7 +187,7 @@ __device__ __forceinline__ void sum_tile(const gx_tile &g, const MORE &more,
                                         slice * SLICE);
         stage = stage + 1 == P::STAGES ? 0 : stage + 1;
     }
-    wait_copies<0>();
+    gx_wait_copies<0>();
     __syncthreads();
 
     float *sums = reinterpret_cast<float *>(shared) + slice * BM * P::SUM_LD;
@@ -329,7 +329,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     tile_kernel(const __grid_constant__ gx_tile g)
 {
     gx_begin_kernel();
-    extern __shared__ __align__(16) unsigned char shared[];
+    GX_DYNAMIC_SHARED(unsigned char, shared);
     /* Without a row there are still column sums to write. */
     const int64_t row_tiles = g.m > 0 ? (g.m + BM - 1) / BM : 1;
     const int64_t column_tiles = (g.n + BN - 1) / BN;
@@ -349,7 +349,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                      const __grid_constant__ gx_tile_more more)
 {
     gx_begin_kernel();
-    extern __shared__ __align__(16) unsigned char shared[];
+    GX_DYNAMIC_SHARED(unsigned char, shared);
     using T = typename plan<MATH, BM, BN>::T;
     const int64_t row_tiles = g.m > 0 ? (g.m + BM - 1) / BM : 1;
     /* Without a column there are still zeros to write behind them. */
@@ -433,10 +433,10 @@ struct instance {
 template <int MATH> instance find_instance(int shape)
 {
     switch (shape) {
-#define TILE_CASE(i, bm, bn)                                   \
-    case i:                                                    \
-        return { (const void *)tile_kernel<MATH, bm, bn>,      \
-                 (const void *)tile_more_kernel<MATH, bm, bn>, \
+#define TILE_CASE(i, bm, bn)                                \
+    case i:                                                 \
+        return { gx_kernel(tile_kernel<MATH, bm, bn>),      \
+                 gx_kernel(tile_more_kernel<MATH, bm, bn>), \
                  (size_t)plan<MATH, bm, bn>::SHARED_BYTES, bm, bn };
         GX_TILE_LIST(TILE_CASE)
 #undef TILE_CASE
@@ -461,22 +461,22 @@ static instance find(gx_tile_math math, int shape)
 
 static const void *partial_instance(gx_tile_math math)
 {
-    return math == GX_TILE_BF16  ? (const void *)partial_kernel<__nv_bfloat16>
-           : math == GX_TILE_F16 ? (const void *)partial_kernel<__half>
-                                 : (const void *)partial_kernel<float>;
+    return math == GX_TILE_BF16  ? gx_kernel(partial_kernel<__nv_bfloat16>)
+           : math == GX_TILE_F16 ? gx_kernel(partial_kernel<__half>)
+                                 : gx_kernel(partial_kernel<float>);
 }
 
 static const void *mask_instance(gx_dtype dtype)
 {
     return gx_with_type(dtype, [](auto of) {
-        return (const void *)relu_mask_kernel<typename decltype(of)::type>;
+        return gx_kernel(relu_mask_kernel<typename decltype(of)::type>);
     });
 }
 
 static const void *zero_instance(gx_dtype dtype)
 {
     return gx_with_type(dtype, [](auto of) {
-        return (const void *)zero_rest_kernel<typename decltype(of)::type>;
+        return gx_kernel(zero_rest_kernel<typename decltype(of)::type>);
     });
 }
 

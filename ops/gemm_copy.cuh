@@ -9,37 +9,6 @@ enum { GX_TILE_THREADS = 256 };
 namespace
 {
 
-__device__ __forceinline__ uint32_t shared_address(const void *at)
-{
-    return (uint32_t)__cvta_generic_to_shared(at);
-}
-
-/* Copies `valid` of BYTES bytes and fills the rest with zeros. */
-template <int BYTES>
-__device__ __forceinline__ void copy_async(void *to, const void *from, int valid)
-{
-    if constexpr (BYTES == 16)
-        asm volatile(
-            "cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
-            "l"(from), "r"(valid)
-            : "memory");
-    else
-        asm volatile(
-            "cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared_address(to)),
-            "l"(from), "r"(valid)
-            : "memory");
-}
-
-__device__ __forceinline__ void commit_copies()
-{
-    asm volatile("cp.async.commit_group;\n" ::: "memory");
-}
-
-template <int N> __device__ __forceinline__ void wait_copies()
-{
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
-}
-
 /* A rectangle of a stored matrix: rows x columns (a power of two) from (row, column). */
 template <typename T> struct window {
     const T *matrix;
@@ -67,7 +36,7 @@ __device__ __forceinline__ void copy_chunks(T *to, int to_ld, const window<T> &w
         const T *from = left > 0 ? w.matrix + row * w.ld + column : w.matrix;
 
         if constexpr (BYTES >= 4)
-            copy_async<BYTES>(to + r * to_ld + c, from, (int)left * (int)sizeof(T));
+            gx_copy_async<BYTES>(to + r * to_ld + c, from, (int)left * (int)sizeof(T));
         else
             to[r * to_ld + c] = left > 0 ? *from : T(0.0f);
     }

@@ -18,24 +18,6 @@ template <typename T> struct panel {
     int i_step, k_step;
 };
 
-__device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void *at,
-                                              bool turned)
-{
-    const uint32_t address = shared_address(at);
-
-    if (turned)
-        asm volatile(
-            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-            : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-            : "r"(address)
-            : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                     : "r"(address)
-                     : "memory");
-}
-
 /* Four 8 x 8 matrices of a panel of 16-bit elements at (i, k): the lane names a row of
  * one of them. Matrices 1 and 2 lie further along i or along k, as `i_first` says. */
 template <typename T>
@@ -48,31 +30,11 @@ __device__ __forceinline__ void load_fragments(uint32_t (&to)[4], const panel<T>
     const bool turned = p.i_step == 1;
     const int row = lane % 8;
 
-    load_matrices(to,
-                  p.at + (along_i + (turned ? 0 : row)) * p.i_step +
-                      (along_k + (turned ? row : 0)) * p.k_step,
-                  turned);
+    gx_load_matrices(to,
+                     p.at + (along_i + (turned ? 0 : row)) * p.i_step +
+                         (along_k + (turned ? row : 0)) * p.k_step,
+                     turned);
 }
-
-/* 16 x 8 sums of 16 products each. */
-template <typename T>
-__device__ __forceinline__ void multiply_piece(float (&sum)[4], const uint32_t (&a)[4],
-                                               const uint32_t *b);
-
-#define MULTIPLY_PIECE(T, type)                                                     \
-    template <>                                                                     \
-    __device__ __forceinline__ void multiply_piece<T>(                              \
-        float(&sum)[4], const uint32_t(&a)[4], const uint32_t *b)                   \
-    {                                                                               \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \
-                     "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"      \
-                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])       \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]),       \
-                       "r"(b[1]));                                                  \
-    }
-MULTIPLY_PIECE(__nv_bfloat16, "bf16")
-MULTIPLY_PIECE(__half, "f16")
-#undef MULTIPLY_PIECE
 
 /* sum += a slice of a times a slice of b; a at rows `i`, b at columns `j`, both from k
  * on. Each thread holds of every 16 x 8 piece the elements (g, 2t), (g, 2t + 1), (g + 8,
@@ -93,16 +55,9 @@ __device__ __forceinline__ void multiply_16(float (&sum)[MI][NI][4], const panel
     for (int x = 0; x < MI; x++) {
 #pragma unroll
         for (int y = 0; y < NI; y++)
-            multiply_piece<T>(sum[x][y], fa[x], fb[y / 2] + y % 2 * 2);
+            gx_mma_16<T>(sum[x][y], fa[x][0], fa[x][1], fa[x][2], fa[x][3],
+                         fb[y / 2][y % 2 * 2], fb[y / 2][y % 2 * 2 + 1]);
     }
-}
-
-__device__ __forceinline__ uint32_t round_tf32(float x)
-{
-    uint32_t bits;
-
-    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(bits) : "f"(x));
-    return bits;
 }
 
 template <int MI, int NI>
@@ -120,26 +75,22 @@ __device__ __forceinline__ void multiply_tf32(float (&sum)[MI][NI][4],
         for (int x = 0; x < MI; x++) {
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                fa[x][e] = round_tf32(a.at[(i + 16 * x + g + e % 2 * 8) * a.i_step +
-                                           (k + step + t + e / 2 * 4) * a.k_step]);
+                fa[x][e] = gx_tf32(a.at[(i + 16 * x + g + e % 2 * 8) * a.i_step +
+                                        (k + step + t + e / 2 * 4) * a.k_step]);
         }
 #pragma unroll
         for (int y = 0; y < NI; y++) {
 #pragma unroll
             for (int e = 0; e < 2; e++)
-                fb[y][e] = round_tf32(
+                fb[y][e] = gx_tf32(
                     b.at[(j + 8 * y + g) * b.i_step + (k + step + t + e * 4) * b.k_step]);
         }
 #pragma unroll
         for (int x = 0; x < MI; x++) {
 #pragma unroll
             for (int y = 0; y < NI; y++)
-                asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                             "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                             : "+f"(sum[x][y][0]), "+f"(sum[x][y][1]), "+f"(sum[x][y][2]),
-                               "+f"(sum[x][y][3])
-                             : "r"(fa[x][0]), "r"(fa[x][1]), "r"(fa[x][2]), "r"(fa[x][3]),
-                               "r"(fb[y][0]), "r"(fb[y][1]));
+                gx_mma_tf32(sum[x][y], fa[x][0], fa[x][1], fa[x][2], fa[x][3], fb[y][0],
+                            fb[y][1]);
         }
     }
 }

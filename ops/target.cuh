@@ -69,6 +69,58 @@ static __device__ __forceinline__ void gx_mma_16(float (&sum)[4], uint32_t a0,
 #undef GX_MMA_16
 }
 
+/* --- copies to shared memory, past the registers --- */
+
+/* Copies `valid` of BYTES bytes, 16 or 4, and fills the rest with zeros. */
+template <int BYTES>
+static __device__ __forceinline__ void gx_copy_async(void *to, const void *from,
+                                                     int valid)
+{
+    const uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
+
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address),
+                     "l"(from), "r"(valid)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(address),
+                     "l"(from), "r"(valid)
+                     : "memory");
+}
+
+/* The thread's copies since the last commit are a group. */
+static __device__ __forceinline__ void gx_commit_copies()
+{
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+/* Until all but the thread's last N groups are there. */
+template <int N> static __device__ __forceinline__ void gx_wait_copies()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
+}
+
+/* Four 8 x 8 matrices of 16 bits from shared memory; lane l names row l % 8 of matrix
+ * l / 8, and gets elements (l / 4, l % 4 * 2) and the next of each; `turned`: of their
+ * transposes. */
+static __device__ __forceinline__ void gx_load_matrices(uint32_t (&to)[4], const void *at,
+                                                        bool turned)
+{
+    const uint32_t address = (uint32_t)__cvta_generic_to_shared(at);
+
+    if (turned)
+        asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+            : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+            : "r"(address)
+            : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(address)
+                     : "memory");
+}
+
 /* --- clusters: from sm_90 on, and never called before --- */
 
 /* A block that arrives says that it has begun, and with `publish` shows the others what

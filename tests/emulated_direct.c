@@ -1,4 +1,5 @@
-/* Small products and what follows them, run on the CPU by tests/emulate. */
+/* Products and what follows them, run on the CPU by tests/emulate: small ones by the
+ * kernels of direct.cu and direct_sums.cu, and the same by those of gemm.cu. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "epilogue.h"
 
 typedef enum layout { PLAIN, B_TURNED, A_TURNED, N_LAYOUTS } layout;
+
+typedef enum family { DIRECT, TILE } family;
 
 /* A product, what follows it, and what all of it must give. */
 typedef struct product {
@@ -17,6 +20,7 @@ typedef struct product {
     gx_act act;
     bool has_columns; /* backward: dbias is wanted */
     bool steady_b;
+    family family;
     int wide; /* elements that rows are longer than what is used of them */
 } product;
 
@@ -182,8 +186,50 @@ static bool fits(const gx_tile *tile)
            (tile->m + 8 * rows - 1) / (8 * rows) <= GX_MAX_CLUSTER;
 }
 
+/* Bytes of a row of `ld` elements that may be copied at once. */
+static int chunk_of(gx_tile_math math, int64_t ld)
+{
+    const int element = (int)gx_dtype_bytes(emulate_dtype(math));
+
+    return ld * element % 16 == 0 ? 16 : ld * element % 4 == 0 ? 4 : element;
+}
+
+static gx_status run_direct(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
+                            gx_error *err)
+{
+    GX_TRY(gx_direct_load(tile, err));
+    return gx_direct_launch(tile, steady_b, ctx, err);
+}
+
+static gx_status run_tile(gx_tile *tile, gx_ctx *ctx, gx_error *err)
+{
+    const int64_t rows = gx_tile_rows(tile->shape);
+    const int64_t row_tiles = (tile->m + rows - 1) / rows;
+    float *partial = emulate_alloc((size_t)(row_tiles * tile->n) * sizeof *partial);
+
+    tile->partial = tile->dbias != NULL && row_tiles > 1 ? partial : NULL;
+    tile->chunk_a = chunk_of(tile->math, tile->lda);
+    tile->chunk_b = chunk_of(tile->math, tile->ldb);
+    gx_status st = gx_tile_load(tile, NULL, err);
+
+    if (st == GX_OK)
+        st = gx_tile_launch(tile, NULL, ctx, err);
+    emulate_free(partial);
+    return st;
+}
+
+static void compare(const gx_tile *tile, const operands *o, const char *what)
+{
+    emulate_compare(&o->out, "out", what);
+    if (tile->pre != NULL)
+        emulate_compare(&o->pre, "pre", what);
+    if (tile->dbias != NULL)
+        emulate_compare(&o->dbias, "dbias", what);
+}
+
 static int check_product(const product *p, test_random *random)
 {
+    const int n_shapes = p->family == DIRECT ? (int)GX_N_DIRECT : (int)GX_N_TILES;
     gx_ctx ctx = { .cc = 90 };
     operands o = make_operands(p, random);
     gx_tile tile = tile_of(p, &o);
@@ -191,23 +237,22 @@ static int check_product(const product *p, test_random *random)
     char what[200];
     int ran = 0;
 
-    for (tile.shape = 0; tile.shape < GX_N_DIRECT; tile.shape++) {
-        if (!fits(&tile) || !is_chosen(random))
+    for (tile.shape = 0; tile.shape < n_shapes; tile.shape++) {
+        if ((p->family == DIRECT && !fits(&tile)) || !is_chosen(random))
             continue;
         describe(p, tile.shape, what, sizeof what);
         emulate_forget(&o.out);
         emulate_forget(&o.pre);
         emulate_forget(&o.dbias);
-        assert_ok(gx_direct_load(&tile, &err), &err);
-        if (gx_direct_launch(&tile, p->steady_b, &ctx, &err) != GX_OK) {
+        const gx_status st = p->family == DIRECT
+                                 ? run_direct(&tile, p->steady_b, &ctx, &err)
+                                 : run_tile(&tile, &ctx, &err);
+
+        if (st != GX_OK) {
             print_error("%s: %s\n", what, err.message);
             fail();
         }
-        emulate_compare(&o.out, "out", what);
-        if (tile.pre != NULL)
-            emulate_compare(&o.pre, "pre", what);
-        if (tile.dbias != NULL)
-            emulate_compare(&o.dbias, "dbias", what);
+        compare(&tile, &o, what);
         ran++;
     }
     drop_operands(&o);
@@ -239,9 +284,11 @@ static int check_all(product p, uint64_t seed)
         p.n = size[1];
         p.k = size[2];
         p.math = maths[i % ARRAY_SIZE(maths)];
+        if (p.family == TILE && p.math == GX_TILE_TF32 && test_random_int(&random, 0, 1))
+            p.math = GX_TILE_F32;
         p.act = acts[test_random_int(&random, 0, ARRAY_SIZE(acts) - 1)];
-        p.steady_b = test_random_int(&random, 0, 1);
-        p.wide = (int)test_random_int(&random, 0, 2) * 4;
+        p.steady_b = p.family == DIRECT && test_random_int(&random, 0, 1) == 1;
+        p.wide = (int)test_random_int(&random, 0, 2) * (p.family == TILE ? 1 : 4);
         emulate_seed(test_random_bits(&random));
         ran += check_product(&p, &random);
     }
@@ -290,6 +337,26 @@ static void products_with_sums_beside(void **state)
             check_all((product){ .layout = A_TURNED, .tail = tail }, *seed + tail) > 0);
 }
 
+/* Without tensor cores too, and of rows that begin anywhere. */
+static void products_by_the_kernels_of_gemm(void **state)
+{
+    const uint64_t *seed = *state;
+    int ran = 0;
+
+    for (layout at = PLAIN; at < N_LAYOUTS; at++) {
+        product p = { .layout = at, .family = TILE };
+
+        ran += check_all(p, *seed + at);
+        p.tail = GX_TAIL_FORWARD;
+        ran += check_all(p, *seed + 9 + at);
+        p.tail = GX_TAIL_BACKWARD;
+        p.has_columns = true;
+        ran += check_all(p, *seed + 18 + at);
+    }
+    print_message("%d products\n", ran);
+    assert_true(ran > 10);
+}
+
 int main(void)
 {
     static uint64_t seed;
@@ -298,6 +365,7 @@ int main(void)
         cmocka_unit_test_prestate(products_with_an_activation_behind, &seed),
         cmocka_unit_test_prestate(products_with_the_way_back_behind, &seed),
         cmocka_unit_test_prestate(products_with_sums_beside, &seed),
+        cmocka_unit_test_prestate(products_by_the_kernels_of_gemm, &seed),
     };
 
     seed = test_seed();

@@ -197,6 +197,40 @@ void *shared_memory(uint32_t address, size_t bytes)
     return b->dynamic->data + offset;
 }
 
+/* --- asynchronous copies --- */
+
+void copy_later(size_t to, const void *from, int bytes, int valid)
+{
+    if (valid < 0 || valid > bytes || (uintptr_t)from % (size_t)bytes != 0)
+        fail("cp.async of %d bytes of %d from an address that is %zu beyond a multiple",
+             valid, bytes, (uintptr_t)from % (size_t)bytes);
+    running->copies.push_back({ (uint32_t)to, from, bytes, valid, 0 });
+}
+
+void commit_copies()
+{
+    for (copy &each : running->copies)
+        each.n_commits++;
+}
+
+/* Groups that have been committed; those that have not are not waited for. */
+void wait_copies(size_t most_left)
+{
+    std::vector<copy> left;
+
+    for (const copy &each : running->copies) {
+        if (each.n_commits <= most_left) {
+            left.push_back(each);
+            continue;
+        }
+        auto *to = static_cast<char *>(shared_memory(each.to, (size_t)each.bytes));
+
+        memcpy(to, each.from, (size_t)each.valid);
+        memset(to + each.valid, 0, (size_t)(each.bytes - each.valid));
+    }
+    running->copies = std::move(left);
+}
+
 } // namespace emulate
 
 /* --- what tests and launchers call --- */

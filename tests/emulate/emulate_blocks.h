@@ -17,6 +17,14 @@ enum waiting { NOTHING, BLOCK, COLLECTIVE, CLUSTER, GRID };
 
 struct block;
 
+/* An asynchronous copy to shared memory, and how many commits followed it. */
+struct copy {
+    uint32_t to;
+    const void *from;
+    int bytes, valid;
+    size_t n_commits;
+};
+
 struct thread {
     place at;
     block *of;
@@ -33,6 +41,7 @@ struct thread {
     /* of the cluster's barrier */
     bool has_arrived;
     unsigned phase;
+    std::vector<copy> copies; /* that are under way */
 };
 
 struct block {

@@ -65,6 +65,11 @@ using combine_lanes = void(void *const (&lane)[32]);
 void collect(const char *name, unsigned mask, void *lane, combine_lanes *combine,
              site at);
 
+/* Copies that are made when the thread waits for them. */
+void copy_later(size_t to, const void *from, int bytes, int valid);
+void commit_copies();
+void wait_copies(size_t most_left);
+
 /* Shared memory has addresses of 32 bits, with the rank of the block in a cluster. */
 uint32_t shared_address(const void *at);
 uint32_t address_of_rank(uint32_t address, unsigned rank);
@@ -114,6 +119,24 @@ T shuffle(const char *name, unsigned mask, T x, unsigned from, site at)
         },
         at);
     return mine.taken;
+}
+
+struct ballot_lane {
+    bool is_set;
+    unsigned all;
+};
+
+inline void ballot(void *const (&lane)[32])
+{
+    unsigned all = 0;
+
+    for (int i = 0; i < 32; i++)
+        all |= lane[i] != nullptr && static_cast<ballot_lane *>(lane[i])->is_set ? 1u << i
+                                                                                 : 0;
+    for (void *each : lane) {
+        if (each != nullptr)
+            static_cast<ballot_lane *>(each)->all = all;
+    }
 }
 
 inline unsigned lane_index()
@@ -200,6 +223,32 @@ template <typename T> float half_b(void *const (&lane)[32], int j, int k)
     return half_of<T>(static_cast<mma_lane *>(lane[j * 4 + k % 8 / 2])->b[k / 8], k);
 }
 
+/* --- ldmatrix --- */
+
+struct matrix_lane {
+    uint32_t *to;
+    const uint16_t *row;
+};
+
+/* Lane l has row l % 8 of matrix l / 8. */
+template <bool TURNED> void load_matrices(void *const (&lane)[32])
+{
+    for (int l = 0; l < 32; l++) {
+        for (int matrix = 0; matrix < 4; matrix++) {
+            uint32_t pair = 0;
+
+            for (int half = 0; half < 2; half++) {
+                const int near = l / 4, far = l % 4 * 2 + half;
+                const int row = TURNED ? far : near, column = TURNED ? near : far;
+                const auto *from = static_cast<matrix_lane *>(lane[matrix * 8 + row]);
+
+                pair |= (uint32_t)from->row[column] << 16 * half;
+            }
+            static_cast<matrix_lane *>(lane[l])->to[matrix] = pair;
+        }
+    }
+}
+
 } // namespace emulate
 
 /* --- what CUDA C++ has built in --- */
@@ -244,6 +293,14 @@ static inline T __shfl_down_sync(unsigned mask, T x, unsigned step, EMULATE_CALL
                             lane + step < 32 ? lane + step : lane, EMULATE_SITE);
 }
 
+static inline unsigned __ballot_sync(unsigned mask, bool is_set, EMULATE_CALLER)
+{
+    emulate::ballot_lane mine = { is_set, 0 };
+
+    emulate::collect("__ballot_sync", mask, &mine, emulate::ballot, EMULATE_SITE);
+    return mine.all;
+}
+
 static inline void cudaGridDependencySynchronize(EMULATE_CALLER)
 {
     emulate::grid_wait(EMULATE_SITE);
@@ -286,6 +343,11 @@ template <typename T> static inline T __ldg(const T *at)
 template <typename T> static inline T __ldcg(const T *at)
 {
     return *at;
+}
+
+static inline int __clz(int x)
+{
+    return x == 0 ? 32 : __builtin_clz((unsigned)x);
 }
 
 static inline float __uint_as_float(uint32_t bits)
@@ -380,6 +442,36 @@ static inline void gx_mma_16(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t
 
     emulate::collect("mma.sync", 0xffffffffu, &mine,
                      emulate::multiply<16, emulate::half_a<T>, emulate::half_b<T>>,
+                     EMULATE_SITE);
+}
+
+template <int BYTES>
+static inline void gx_copy_async(void *to, const void *from, int valid)
+{
+    static_assert(BYTES == 16 || BYTES == 4);
+    emulate::copy_later(__cvta_generic_to_shared(to), from, BYTES, valid);
+}
+
+static inline void gx_commit_copies()
+{
+    emulate::commit_copies();
+}
+
+template <int N> static inline void gx_wait_copies()
+{
+    emulate::wait_copies(N);
+}
+
+static inline void gx_load_matrices(uint32_t (&to)[4], const void *at, bool turned,
+                                    EMULATE_CALLER)
+{
+    emulate::matrix_lane mine = { to,
+                                  static_cast<const uint16_t *>(emulate::shared_memory(
+                                      emulate::shared_address(at), 16)) };
+
+    emulate::collect("ldmatrix", 0xffffffffu, &mine,
+                     turned ? emulate::load_matrices<true>
+                            : emulate::load_matrices<false>,
                      EMULATE_SITE);
 }
 
