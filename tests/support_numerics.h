@@ -27,8 +27,7 @@ typedef struct numerics_model {
     const char *name; /* NULL ends the list */
     const char *text; /* "$P": the precision */
     const char *precisions[5];
-    const char *needed[8]; /* alternatives that have to apply somewhere on a GPU; direct
-                              ones have no f32 */
+    const char *needed[8]; /* alternatives that have to apply somewhere on a GPU */
     numerics_tensor inputs[NUMERICS_MAX];   /* what is written before the step */
     numerics_tensor expected[NUMERICS_MAX]; /* what one step gives, to the bit */
 } numerics_model;
@@ -40,6 +39,8 @@ const numerics_model *numerics_find(const char *name);
  * that type is asked for where f32 was to be. "bf16": a sum is what it is when kept in
  * bf16. */
 bool numerics_is_wrong(const char *what);
+/* False for products of tensor cores alone. */
+bool numerics_has_f32(const char *alternative);
 bool numerics_is_needed(const numerics_model *model, const char *precision,
                         const char *alternative);
 

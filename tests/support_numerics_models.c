@@ -101,6 +101,20 @@ static double fifteen(int64_t row, int64_t column)
          "outputs: [bias, weight, dx, behind, weight2, dx2, bias3, weight3, dx3, dx4, " \
          "bias4]\n"
 
+/* The gradients of two layers' parameters one behind the other, and two ways back. */
+#define SMALL_RUNS                                                                     \
+    HEAD "inputs:\n  dy: {shape: [192, 8]}\n  eye: {shape: [8, 8]}\n"                  \
+         "  ones: {shape: [192, 8], init: ones}\nops:\n"                               \
+         "  - {op: epilogue.bwd, name: bias, dy: dy, dbias: bias}\n"                   \
+         "  - {op: gemm, name: weight, a: ones, b: dy, trans_a: true}\n"               \
+         "  - {op: epilogue.bwd, name: bias2, dy: dy, dbias: bias2}\n"                 \
+         "  - {op: gemm, name: weight2, a: ones, b: dy, trans_a: true}\n"              \
+         "  - {op: gemm, name: data, a: dy, b: eye, trans_b: true}\n"                  \
+         "  - {op: epilogue.bwd, name: dx, dy: data, y: ones, act: relu, dx: dx}\n"    \
+         "  - {op: gemm, name: data2, a: dx, b: eye, trans_b: true}\n"                 \
+         "  - {op: epilogue.bwd, name: dx2, dy: data2, y: ones, act: relu, dx: dx2}\n" \
+         "outputs: [bias, weight, bias2, weight2, dx, dx2]\n"
+
 static double one_and_small(int64_t row, int64_t column)
 {
     (void)column;
@@ -389,6 +403,18 @@ const numerics_model numerics_models[] = {
         { "dx4", 2, 192, 8, .value = one_and_small },
         SMALL_SUM("bias4", sum_of_layer, 192),
         { 0 } } },
+    { "small_runs",
+      SMALL_RUNS,
+      NO_TF32,
+      { "chain", "weights", NULL },
+      { { "dy", 2, 192, 8, .value = one_and_small }, SMALL_EYE, { 0 } },
+      { SMALL_SUM("bias", sum_of_layer, 192),
+        { "weight", 2, 8, 8, .value = sum_of_layer },
+        SMALL_SUM("bias2", sum_of_layer, 192),
+        { "weight2", 2, 8, 8, .value = sum_of_layer },
+        { "dx", 2, 192, 8, .value = one_and_small },
+        { "dx2", 2, 192, 8, .value = one_and_small },
+        { 0 } } },
     { "small_gradients",
       SMALL_GRADIENTS,
       NO_TF32,
@@ -444,10 +470,16 @@ const numerics_model *numerics_find(const char *name)
     return NULL;
 }
 
+bool numerics_has_f32(const char *alternative)
+{
+    return strncmp(alternative, "direct", 6) != 0 && strcmp(alternative, "chain") != 0 &&
+           strcmp(alternative, "weights") != 0;
+}
+
 bool numerics_is_needed(const numerics_model *model, const char *precision,
                         const char *alternative)
 {
-    if (strcmp(precision, "f32") == 0 && strncmp(alternative, "direct", 6) == 0)
+    if (strcmp(precision, "f32") == 0 && !numerics_has_f32(alternative))
         return false;
     for (const char *const *need = model->needed; *need; need++)
         if (strcmp(*need, alternative) == 0)
