@@ -304,8 +304,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 template <typename T, bool B_TURNED> const void *find_shape(int shape)
 {
     switch (shape) {
-#define CHAIN_CASE(i, mi, nr, cluster) \
-    case i:                            \
+#define CHAIN_CASE(i, mi, nr) \
+    case i:                   \
         return gx_kernel(chain_kernel<T, B_TURNED, mi, nr>);
         GX_CHAIN_LIST(CHAIN_CASE)
 #undef CHAIN_CASE
@@ -346,7 +346,7 @@ size_t element_bytes(const gx_chain *chain)
 extern "C" const gx_chain_shape *gx_chain_shape_at(int shape)
 {
     static const gx_chain_shape shapes[] = {
-#define CHAIN_SHAPE(i, mi, nr, cluster) { 8 * nr, 16 * mi, 2 * mi, cluster },
+#define CHAIN_SHAPE(i, mi, nr) { 8 * nr, 16 * mi, 2 * mi },
         GX_CHAIN_LIST(CHAIN_SHAPE)
 #undef CHAIN_SHAPE
     };
@@ -354,15 +354,24 @@ extern "C" const gx_chain_shape *gx_chain_shape_at(int shape)
     return &shapes[shape];
 }
 
+extern "C" int gx_chain_cluster(const gx_chain *chain)
+{
+    int width = 0;
+
+    for (int l = 0; l < chain->n_layers; l++)
+        width = width < chain->layer[l].n ? chain->layer[l].n : width;
+    return (int)gx_divide_up(width, gx_chain_shape_at(chain->shape)->columns);
+}
+
 extern "C" int gx_chain_ragged_k(const gx_chain *chain)
 {
     static const int wide[] = {
-#define CHAIN_K(i, mi, nr, cluster) chain_tile<float, true, mi, nr>::TURN_K,
+#define CHAIN_K(i, mi, nr) chain_tile<float, true, mi, nr>::TURN_K,
         GX_CHAIN_LIST(CHAIN_K)
 #undef CHAIN_K
     };
     static const int narrow[] = {
-#define CHAIN_K(i, mi, nr, cluster) chain_tile<__half, true, mi, nr>::TURN_K,
+#define CHAIN_K(i, mi, nr) chain_tile<__half, true, mi, nr>::TURN_K,
         GX_CHAIN_LIST(CHAIN_K)
 #undef CHAIN_K
     };
@@ -382,14 +391,14 @@ extern "C" size_t gx_chain_shared_bytes(const gx_chain *chain)
 extern "C" gx_status gx_chain_load(const gx_chain *chain, gx_error *err)
 {
     return gx_load_cluster_kernel(find(chain), dim3(THREADS),
-                                  (unsigned)gx_chain_shape_at(chain->shape)->cluster,
+                                  (unsigned)gx_chain_cluster(chain),
                                   gx_chain_shared_bytes(chain), "chain_kernel", err);
 }
 
 extern "C" gx_status gx_chain_launch(const gx_chain *chain, gx_ctx *ctx, gx_error *err)
 {
     const gx_chain_shape *shape = gx_chain_shape_at(chain->shape);
-    const unsigned cluster = (unsigned)shape->cluster;
+    const unsigned cluster = (unsigned)gx_chain_cluster(chain);
     int x_ld = stride_of(chain);
     void *args[] = { (void *)chain, &x_ld };
 

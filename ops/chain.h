@@ -9,20 +9,15 @@ extern "C" {
 #endif
 
 /* Pieces of 16 columns that a block makes of each layer, pieces of 8 rows that a cluster
- * takes through all of them, blocks of a cluster. More than 8 blocks are more than every
- * card with clusters takes. */
+ * takes through all of them. */
 #define GX_CHAIN_LIST(X) \
-    X(0, 1, 1, 2)        \
-    X(1, 1, 1, 4)        \
-    X(2, 1, 1, 8)        \
-    X(3, 2, 1, 8)        \
-    X(4, 4, 1, 8)        \
-    X(5, 1, 1, 16)       \
-    X(6, 2, 1, 16)       \
-    X(7, 2, 2, 8)        \
-    X(8, 1, 2, 16)       \
-    X(9, 2, 2, 16)
-enum { GX_N_CHAINS = 10 };
+    X(0, 1, 1)           \
+    X(1, 2, 1)           \
+    X(2, 4, 1)           \
+    X(3, 1, 2)           \
+    X(4, 2, 2)           \
+    X(5, 4, 2)
+enum { GX_N_CHAINS = 6 };
 
 /* out = act(a b + bias), or (a b) act'(saved) on the way back, where a is the out of the
  * layer before. */
@@ -51,19 +46,20 @@ typedef struct gx_chain_shape {
     int rows;    /* that a cluster takes */
     int columns; /* that a block makes */
     int at_once; /* neighbours among them that a thread loads at once */
-    int cluster;
 } gx_chain_shape;
 
 /* Lives as long as the program. */
 const gx_chain_shape *gx_chain_shape_at(int shape);
+/* Blocks of a cluster: as many as make the widest layer. */
+int gx_chain_cluster(const gx_chain *chain);
 /* k of the first layer up to which its b may be ragged. */
 int gx_chain_ragged_k(const gx_chain *chain);
 /* Dynamic shared memory that a block needs. */
 size_t gx_chain_shared_bytes(const gx_chain *chain);
 
-/* One kernel; m, n and k are at least 1, and no n is more than the columns of a cluster.
- * Where b is stored [k, n], n and ldb are multiples of what a thread loads at once; else
- * k and ldb are of 4, but for a ragged first one. */
+/* One kernel; m, n and k are at least 1, and a cluster is of GX_MAX_LARGE_CLUSTER at
+ * most. Where b is stored [k, n], n and ldb are multiples of what a thread loads at once;
+ * else k and ldb are of 4, but for a ragged first one. */
 gx_status gx_chain_load(const gx_chain *chain, gx_error *err) GX_MUST_CHECK;
 gx_status gx_chain_launch(const gx_chain *chain, gx_ctx *ctx,
                           gx_error *err) GX_MUST_CHECK;

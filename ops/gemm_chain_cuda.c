@@ -5,7 +5,7 @@
 
 enum {
     LAYER = 2,          /* calls of a layer */
-    MOST_COLUMNS = 512, /* what the largest cluster makes */
+    MOST_COLUMNS = 512, /* of a layer: more are many weights for each of few blocks */
     MOST_ROWS = 512,    /* of a batch: more fill the card with any kernel */
     VECTOR = 16         /* bytes that weights are aligned to */
 };
@@ -111,29 +111,17 @@ static gx_chain describe(const gx_group *group, bool *plain)
 
 /* --- when it applies --- */
 
-static bool layer_fits(const gx_chain *chain, const gx_chain_layer *layer,
-                       const gx_chain_shape *shape)
-{
-    if (layer->n > shape->cluster * shape->columns)
-        return false;
-    return chain->trans_b ||
-           (layer->n % shape->at_once == 0 && layer->ldb % shape->at_once == 0);
-}
-
 static bool fits(const gx_chain *chain, int shape, const gx_ctx *ctx)
 {
-    const gx_chain_shape *of = gx_chain_shape_at(shape);
+    const int at_once = gx_chain_shape_at(shape)->at_once;
     gx_chain shaped = *chain;
-    int most = 0;
 
     shaped.shape = shape;
-    for (int i = 0; i < chain->n_layers; i++) {
-        if (!layer_fits(chain, &chain->layer[i], of))
+    for (int i = 0; i < chain->n_layers && !chain->trans_b; i++) {
+        if (chain->layer[i].n % at_once != 0 || chain->layer[i].ldb % at_once != 0)
             return false;
-        most = most < chain->layer[i].n ? chain->layer[i].n : most;
     }
-    /* A block without columns would wait for the others all the time; of two one may. */
-    return (of->cluster == 2 || (of->cluster - 1) * of->columns < most) &&
+    return gx_chain_cluster(&shaped) <= GX_MAX_LARGE_CLUSTER &&
            (!chain->ragged || chain->layer[0].k <= gx_chain_ragged_k(&shaped)) &&
            gx_chain_shared_bytes(&shaped) <= ctx->shared_optin_bytes;
 }

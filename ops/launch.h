@@ -33,7 +33,7 @@ gx_status gx_launch(gx_ctx *ctx, const char *name, const void *kernel, dim3 grid
                     dim3 block, size_t shared_bytes, void **args, gx_error *err);
 
 /* Blocks of a cluster that every card with clusters takes, and that some take; the first
- * card that has clusters. */
+ * cards that have clusters. */
 enum { GX_MAX_CLUSTER = 8, GX_MAX_LARGE_CLUSTER = 16, GX_CLUSTER_CC = 90 };
 
 /* The same with blocks in clusters of `cluster` along y, which divides grid.y; 1: none.

@@ -1,6 +1,7 @@
 /* Graphs planned with an alternative forced, and run. */
 #include "fake_cuda_planned.h"
 
+#include "builder.h"
 #include "support_walk.h"
 
 #define TENSOR(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
@@ -86,4 +87,31 @@ int planned_samples(const char *const *rows, const char *const *precisions,
         }
     }
     return n_forced;
+}
+
+void planned_check_memory(const gx_plan *plan, const gx_unit *unit)
+{
+    int n_compared = 0;
+
+    for (int32_t i = 0; i < unit->n_nodes * GX_MAX_ARGS; i++) {
+        for (int32_t k = 0; k < unit->n_nodes * GX_MAX_ARGS; k++) {
+            const gx_node *a = &plan->graph->nodes[unit->first_node + i / GX_MAX_ARGS];
+            const gx_node *b = &plan->graph->nodes[unit->first_node + k / GX_MAX_ARGS];
+            const int out = i % GX_MAX_ARGS, in = k % GX_MAX_ARGS;
+
+            if (out >= gx_n_args(a->op) || in >= gx_n_args(b->op) || a->arg[out] < 0 ||
+                b->arg[in] < 0 || a->arg[out] == b->arg[in] ||
+                gx_arg_kind(a->op, out) != GX_FIELD_OUT)
+                continue;
+            const gx_slot_info *x = &plan->slots[a->arg[out]];
+            const gx_slot_info *y = &plan->slots[b->arg[in]];
+
+            if (x->elided || y->elided || x->offset < 0 || y->offset < 0)
+                continue;
+            assert_true(x->offset + (int64_t)x->bytes <= y->offset ||
+                        y->offset + (int64_t)y->bytes <= x->offset);
+            n_compared++;
+        }
+    }
+    assert_true(n_compared > 0);
 }

@@ -3,6 +3,7 @@
 #define FAKE_CUDA_PLANNED_H
 
 #include "fake_cuda_paths.h"
+#include "plan.h"
 
 /* fc1 and fc2 with biases over x [40, 8], relu between them; mse, sgd, bf16. */
 extern const char planned_layers[];
@@ -28,5 +29,9 @@ typedef void planned_look(const gx_plan *plan, void *user);
  */
 int planned_samples(const char *const *rows, const char *const *precisions,
                     const char *force, planned_look *look, void *user);
+
+/* What a unit's nodes make, its kernel may write while it still reads and writes all the
+ * others: fails the test where two of these values lie in the same place. */
+void planned_check_memory(const gx_plan *plan, const gx_unit *unit);
 
 #endif

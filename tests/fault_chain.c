@@ -1,6 +1,6 @@
 /* Layers one after the other in one launch, without a GPU: how far a run of layers goes,
  * which are refused, and that each call may fail. */
-#include "fake_cuda_paths.h"
+#include "fake_cuda_planned.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -232,6 +232,82 @@ static void each_call_may_fail(void **state)
     }
 }
 
+/* --- plans --- */
+
+/* Nodes of each kind of unit that was forced. */
+typedef struct runs {
+    int32_t forward, backward, weights;
+    int n;
+} runs;
+
+static void count_runs(const gx_plan *plan, void *user)
+{
+    runs *r = user;
+
+    for (size_t u = 0; u < plan->n_units; u++) {
+        const gx_unit *unit = &plan->units[u];
+        const char *name = unit->alternative->name;
+        const bool is_chain = strcmp(name, "chain") == 0;
+
+        if (!is_chain && strcmp(name, "weights") != 0)
+            continue;
+        assert_int_equal(unit->n_launches, 1);
+        planned_check_memory(plan, unit);
+        *(!is_chain                         ? &r->weights
+          : unit->phase == GX_PHASE_FORWARD ? &r->forward
+                                            : &r->backward) += unit->n_nodes;
+        r->n++;
+    }
+}
+
+/* The layers, the data gradients and the weight gradients of a step are three launches,
+ * where the data gradients stand one behind the other. */
+static void a_training_step_has_three_runs(void **state)
+{
+    static const struct {
+        const char *path;
+        runs of;
+    } models[] = { { "graphs/examples/mnist_mlp.yaml", { 4, 4, 6, 3 } },
+                   { "graphs/examples/deep_narrow.yaml", { 32, 30, 32, 3 } } };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(models); i++) {
+        const runs *expected = &models[i / 2].of;
+        gx_graph *graph = NULL;
+        runs r = { 0 };
+        gx_error err = { 0 };
+
+        assert_ok(gx_graph_load(models[i / 2].path, NULL, &graph, NULL, &err), &err);
+        planned of = planned_open(graph, "chain,weights", 1 + (int)(i % 2));
+
+        assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
+        count_runs(of.plan, &r);
+        assert_int_equal(r.forward, expected->forward);
+        assert_int_equal(r.backward, expected->backward);
+        assert_int_equal(r.weights, expected->weights);
+        assert_int_equal(r.n, expected->n);
+        assert_ok(planned_run(&of, &err), &err);
+        planned_close(&of);
+        gx_graph_free(graph);
+    }
+    assert_int_equal(fake_live(), 0);
+}
+
+/* Each kind of run is a unit of some sample, so that what goes through the samples on a
+ * device has them all. */
+static void samples_run_in_chains(void **state)
+{
+    static const char *const rows[] = { "gemm", NULL };
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16", NULL };
+    runs r = { 0 };
+
+    (void)state;
+    assert_true(planned_samples(rows, precisions, "chain,weights", count_runs, &r) > 0);
+    print_message("%d %d %d\n", r.forward, r.backward, r.weights);
+    assert_true(r.forward > 20 && r.backward > 20 && r.weights > 20);
+    assert_int_equal(fake_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +316,8 @@ int main(void)
         cmocka_unit_test(cards_without_clusters_and_f32_are_refused),
         cmocka_unit_test(weights_that_are_not_aligned_are_refused),
         cmocka_unit_test(each_call_may_fail),
+        cmocka_unit_test(a_training_step_has_three_runs),
+        cmocka_unit_test(samples_run_in_chains),
     };
 
     path_start(false);

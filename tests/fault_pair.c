@@ -213,35 +213,6 @@ static bool is_pair(const gx_unit *unit)
     return strcmp(unit->alternative->name, "direct_pair") == 0;
 }
 
-/* Both parts of a pair run at once: nothing that one writes may lie where another reads.
- */
-static void check_memory(const gx_plan *plan, const gx_unit *unit)
-{
-    int n_compared = 0;
-
-    for (int32_t i = 0; i < unit->n_nodes * GX_MAX_ARGS; i++) {
-        for (int32_t k = 0; k < unit->n_nodes * GX_MAX_ARGS; k++) {
-            const gx_node *a = &plan->graph->nodes[unit->first_node + i / GX_MAX_ARGS];
-            const gx_node *b = &plan->graph->nodes[unit->first_node + k / GX_MAX_ARGS];
-            const int out = i % GX_MAX_ARGS, in = k % GX_MAX_ARGS;
-
-            if (out >= gx_n_args(a->op) || in >= gx_n_args(b->op) || a->arg[out] < 0 ||
-                b->arg[in] < 0 || a->arg[out] == b->arg[in] ||
-                gx_arg_kind(a->op, out) != GX_FIELD_OUT)
-                continue;
-            const gx_slot_info *x = &plan->slots[a->arg[out]];
-            const gx_slot_info *y = &plan->slots[b->arg[in]];
-
-            if (x->elided || y->elided || x->offset < 0 || y->offset < 0)
-                continue;
-            assert_true(x->offset + (int64_t)x->bytes <= y->offset ||
-                        y->offset + (int64_t)y->bytes <= x->offset);
-            n_compared++;
-        }
-    }
-    assert_true(n_compared > 0);
-}
-
 /* All layers but the first, which has no data gradient, are pairs with their bias and the
  * activation behind; the backward pass goes on from them. */
 static void derived_backward_passes_are_chains_of_pairs(void **state)
@@ -271,7 +242,7 @@ static void derived_backward_passes_are_chains_of_pairs(void **state)
             assert_int_equal(unit->n_nodes, 4);
             assert_int_equal(unit->n_launches, 1);
             assert_int_equal(unit->lane, 0);
-            check_memory(of.plan, unit);
+            planned_check_memory(of.plan, unit);
             n_pairs++;
         }
         assert_int_equal(n_pairs, models[i / 2].n_pairs);
