@@ -33,6 +33,8 @@ gx_status gx_data_fits(const gx_graph *graph, int device, bool *fits, gx_error *
         else
             rest += bytes;
     }
-    *fits = data <= 0 || data + rest <= (double)info.free_bytes;
+    /* Where even the rest does not fit streaming the data is no help. */
+    *fits = data + rest <= (double)info.free_bytes || rest > (double)info.free_bytes ||
+            data <= 0;
     return GX_OK;
 }

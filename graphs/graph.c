@@ -404,21 +404,7 @@ gx_value_info gx_graph_value(const gx_graph *graph, size_t i)
 
 bool gx_graph_updates(const gx_graph *graph, size_t i)
 {
-    for (size_t n = 0; n < graph->n_nodes; n++) {
-        const gx_node *node = &graph->nodes[n];
-        int arg = 0;
-
-        if (node->phase != GX_PHASE_OPTIMIZER || !node->op || !node->arg)
-            continue;
-        for (const gx_field *field = gx_op_fields(node->op); field->name; field++) {
-            if (field->kind > GX_FIELD_OUT)
-                continue;
-            if (field->kind != GX_FIELD_IN && node->arg[arg] == (int32_t)i)
-                return true;
-            arg++;
-        }
-    }
-    return false;
+    return i < graph->n_values && graph->values[i].updated;
 }
 
 ptrdiff_t gx_graph_find(const gx_graph *graph, const char *name)

@@ -70,6 +70,7 @@ typedef struct gx_value {
     bool is_output; /* must be readable after the step: never elided, never reused */
     bool fed;       /* an INPUT that the data section feeds */
     bool frozen;    /* a PARAM that is not trained: no gradient, no optimizer */
+    bool updated;   /* an optimizer op writes it; set by the resolver */
     bool has_init;
     gx_init init;
     int64_t fan_in, fan_out; /* set by the resolver from the first gemm that reads it; 0:

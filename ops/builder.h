@@ -207,7 +207,7 @@ void gx_drop_training(gx_builder *builder);
 void gx_mark_outputs(gx_builder *builder, bool derived);
 /* In an evaluation program leaves only forward ops that something asks for. */
 void gx_prune(gx_builder *builder);
-/* Readers, fans, index limits; after the order is final. */
+/* Readers, updates, fans, index limits; after the order is final. */
 void gx_annotate(gx_graph *graph);
 
 #endif

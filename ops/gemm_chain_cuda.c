@@ -7,7 +7,7 @@ enum {
     LAYER = 2,          /* calls of a layer */
     MOST_COLUMNS = 512, /* of a layer: more are many weights for each of few blocks */
     MOST_ROWS = 512,    /* of a batch: more fill the card with any kernel */
-    VECTOR = 16         /* bytes that weights are aligned to */
+    VECTOR = 16         /* bytes that operands are aligned to */
 };
 
 static gx_group layer_of(const gx_group *group, int i)
@@ -177,11 +177,13 @@ gx_status gx_gemm_chain_prepare(const gx_group *group, const gx_ctx *ctx,
     bool plain, fit[GX_N_CHAINS];
     gx_chain chain = describe(group, &plain);
 
-    for (int i = 0; i < chain.n_layers; i++) {
-        if (gx_alignment_of(chain.layer[i].b, VECTOR) < VECTOR)
-            return GX_FAIL(err, GX_ERR_UNSUPPORTED,
-                           "the weights are not aligned to %d bytes", VECTOR);
-    }
+    bool is_aligned = gx_alignment_of(chain.a, VECTOR) == VECTOR;
+
+    for (int i = 0; i < chain.n_layers; i++)
+        is_aligned &= gx_alignment_of(chain.layer[i].b, VECTOR) == VECTOR;
+    if (!is_aligned)
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "the operands are not aligned to %d bytes", VECTOR);
     for (int shape = 0; shape < GX_N_CHAINS; shape++)
         fit[shape] = fits(&chain, shape, ctx);
     prepared->workspace_bytes = 0;

@@ -21,11 +21,6 @@ gx_status gx_check_cublas(int cublas_status, const char *call, const char *file,
 #define GX_CUBLAS(call, err) \
     gx_check_cublas((int)(call), #call, __FILE__, __LINE__, (err))
 
-/* Asks the driver for its log lines, so that errors can quote them; once per process, and
- * nothing before the driver is loaded or where it has no log. Every check calls it; a
- * caller whose first CUDA call may fail calls it before the second. */
-void gx_driver_log_start(void);
-
 /* Launches through cudaLaunchKernelExC on ctx->stream, with the programmatic attribute
  * where ctx allows it. A grid with a zero size is an assert: callers launch nothing then.
  */

@@ -76,9 +76,9 @@ static bool take_log_line(char *text, size_t size)
     return found;
 }
 
-/* The runtime loads the driver's library itself; before it has, there is nothing to ask.
- */
-void gx_driver_log_start(void)
+/* Asks the driver for its log lines, so that errors can quote them: once per process. The
+ * runtime loads the driver's library itself; before it has, there is nothing to ask. */
+static void start_driver_log(void)
 {
     if (atomic_load_explicit(&driver_log.registered, memory_order_acquire))
         return;
@@ -129,7 +129,7 @@ gx_status gx_check_cuda(int cuda_error, const char *call, const char *file, int 
     const cudaError_t error = (cudaError_t)cuda_error;
     char log[LOG_LINE_SIZE];
 
-    gx_driver_log_start();
+    start_driver_log();
     if (error == cudaSuccess)
         return GX_OK;
     (void)cudaGetLastError();
@@ -147,7 +147,7 @@ gx_status gx_check_cublas(int cublas_status, const char *call, const char *file,
     gx_status ours = GX_ERR_CUBLAS;
     char log[LOG_LINE_SIZE];
 
-    gx_driver_log_start();
+    start_driver_log();
     if (status == CUBLAS_STATUS_SUCCESS)
         return GX_OK;
     (void)cudaGetLastError();

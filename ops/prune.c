@@ -176,6 +176,14 @@ static void count_readers(gx_graph *graph, const gx_node *node)
     }
 }
 
+static void mark_updates(gx_graph *graph, const gx_node *node)
+{
+    for (int i = 0; node->phase == GX_PHASE_OPTIMIZER && i < gx_n_args(node->op); i++) {
+        if (node->arg[i] >= 0 && gx_arg_kind(node->op, i) != GX_FIELD_IN)
+            graph->values[node->arg[i]].updated = true;
+    }
+}
+
 static void set_fans(gx_value *value, int64_t fan_in, int64_t fan_out)
 {
     if (value->kind != GX_VALUE_PARAM || value->fan_in > 0)
@@ -232,10 +240,13 @@ static void limit_sources(gx_graph *graph, const gx_node *node)
 
 void gx_annotate(gx_graph *graph)
 {
-    for (size_t i = 0; i < graph->n_values; i++)
+    for (size_t i = 0; i < graph->n_values; i++) {
         graph->values[i].n_readers = 0;
+        graph->values[i].updated = false;
+    }
     for (size_t k = 0; k < graph->n_nodes; k++) {
         count_readers(graph, &graph->nodes[k]);
+        mark_updates(graph, &graph->nodes[k]);
         find_fans(graph, &graph->nodes[k]);
     }
     for (size_t k = graph->n_nodes; k-- > 0;)

@@ -152,8 +152,12 @@ static void write_pattern(const gx_alternative *alternative, char *text, size_t 
             return;
         used += (size_t)n;
     }
-    if (alternative->repeat && used < size)
-        snprintf(text + used, size - used, " ...");
+    if (used < size)
+        snprintf(text + used, size - used, "%s%s",
+                 alternative->repeat == GX_REPEAT_LAST  ? " ..."
+                 : alternative->repeat == GX_REPEAT_ALL ? ", again and again"
+                                                        : "",
+                 alternative->trial ? " (on trial)" : "");
 }
 
 const char *gx_op_alternative(const gx_op *op, size_t i, char *pattern,

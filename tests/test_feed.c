@@ -472,6 +472,19 @@ static void what_does_not_fit_is_told(void **state)
     assert_ok(gx_data_fits(graph, GX_CPU, &fits, &err), &err);
     assert_false(fits);
     gx_graph_free(graph);
+
+    /* Parameters that do not fit either: the data are not to blame. */
+    static const char wide[] =
+        "gexec: 1\nname: wide\nprecision: f32\ndims: {batch: 8}\ndata: {x: x.npy}\n"
+        "inputs: {x: {shape: [batch, 16777216]}}\n"
+        "params: {w: {shape: [16777216, 60000], init: zeros}}\n"
+        "ops: [{op: gemm, name: g, a: x, b: w}]\noutputs: [g]\n";
+    assert_ok(gx_graph_parse(wide, sizeof wide - 1, "wide", test_folder(), NULL, &graph,
+                             NULL, &err),
+              &err);
+    assert_ok(gx_data_fits(graph, GX_CPU, &fits, &err), &err);
+    assert_true(fits);
+    gx_graph_free(graph);
     remove(path);
     free(path);
 }

@@ -64,7 +64,8 @@ typedef struct gx_state_options {
 /* Whether the data set of a graph that keeps it on the device has room there beside the
  * rest: parameters and state twice, since a program keeps a copy while it is made, and
  * the tensors of one step, each by itself. Where it has none, load the model again with
- * GX_STREAM_ON. */
+ * GX_STREAM_ON. True as well where the rest alone has no room: streaming is no help then.
+ */
 GX_API gx_status gx_data_fits(const gx_graph *graph, int device, bool *fits,
                               gx_error *err) GX_MUST_CHECK;
 
