@@ -31,8 +31,10 @@ template <typename T, bool B_TURNED, int MI, int NR> struct chain_tile {
     static constexpr int EACH = 2 * MI; /* neighbouring columns that a thread holds */
     static constexpr int COLUMNS = 16 * MI, ROWS = 8 * NR;
     static constexpr int WORDS = GX_DIRECT_WORDS<T>;
-    static constexpr int IN_FLIGHT = 64 / (WORDS * EACH);
-    static constexpr int TURN = IN_FLIGHT > 4 ? 4 : IN_FLIGHT;
+    /* Chunks in flight: as many as 128 registers hold, since a block has its processor to
+     * itself. */
+    static constexpr int IN_FLIGHT = (MI < 4 || NR < 2 ? 128 : 64) / (WORDS * EACH);
+    static constexpr int TURN = IN_FLIGHT > 8 ? 8 : IN_FLIGHT;
     static constexpr int TURN_K = TURN * WARPS * 16;
     static constexpr int SUM_LD = COLUMNS + 1;
     static constexpr int PER_THREAD = (ROWS * COLUMNS + THREADS - 1) / THREADS;
@@ -56,12 +58,21 @@ template <typename T, bool B_TURNED, int MI, int NR> struct chain_tile {
         load<RAGGED>();
     }
 
+    /* The same for all of a warp: chunk i of the turn has nothing. */
+    __device__ __forceinline__ bool is_past(int i) const
+    {
+        return k / 16 * 16 + i * WARPS * 16 >= from.n_k;
+    }
+
     template <bool RAGGED> __device__ __forceinline__ void load()
     {
 #pragma unroll
-        for (int i = 0; i < TURN; i++)
+        for (int i = 0; i < TURN; i++) {
+            if (is_past(i))
+                break;
             load_lines<T, EACH, B_TURNED, RAGGED>(b[i], from, lines, i * WARPS * 16,
                                                   outer, k + i * WARPS * 16);
+        }
     }
 
     /* `x`: rows of the batch, zeros from n_k to the next multiple of 16. */
@@ -71,10 +82,7 @@ template <typename T, bool B_TURNED, int MI, int NR> struct chain_tile {
 
 #pragma unroll
         for (int i = 0; i < TURN; i++) {
-            const int at = k + i * WARPS * 16;
-
-            /* The same for all of a warp. */
-            if (at / 16 * 16 >= from.n_k)
+            if (is_past(i))
                 break;
             if constexpr (sizeof(T) == 4) {
 #pragma unroll
@@ -88,7 +96,7 @@ template <typename T, bool B_TURNED, int MI, int NR> struct chain_tile {
             for (int y = 0; y < NR; y++) {
                 uint32_t row[WORDS];
 
-                load_words<4 * WORDS>(row, x + (8 * y + g) * x_ld + at);
+                load_words<4 * WORDS>(row, x + (8 * y + g) * x_ld + k + i * WARPS * 16);
 #pragma unroll
                 for (int m = 0; m < MI; m++)
                     multiply_chunk<T>(sum[m][y], b[i][2 * m], b[i][2 * m + 1], row);

@@ -164,7 +164,7 @@ static gx_tile tile_of(const product *p, const operands *o)
         .trans_b = p->layout == B_TURNED,
         .math = p->math,
         .tail = p->tail,
-        .act = p->act,
+        .act = (int)p->act,
         .bias = forward ? o->bias.memory : NULL,
         .pre = forward ? o->pre.memory : NULL,
         .saved = backward ? o->saved.memory : NULL,

@@ -109,7 +109,7 @@ static gx_pair pair_of(const layer *l, const operands *o)
     pair.data.out = o->dx.memory;
     if (l->has_act) {
         pair.data.tail = GX_TAIL_BACKWARD;
-        pair.data.act = l->act;
+        pair.data.act = (int)l->act;
         pair.data.saved = o->saved.memory;
     }
     pair.weight.m = l->turned ? l->out : l->in;
@@ -191,7 +191,7 @@ static void both_gradients_of_a_layer(void **state)
             .rows = size[0],
             .in = size[1],
             .out = size[2],
-            .math = GX_TILE_TF32 + (int)(i % 3),
+            .math = (gx_tile_math)((int)GX_TILE_TF32 + (int)(i % 3)),
             .turned = i % 2,
             .has_bias = test_random_int(&random, 0, 3) > 0,
             .has_act = test_random_int(&random, 0, 3) > 0,
