@@ -40,6 +40,17 @@ static bool goes_on_from(const gx_group *layer, const gx_group *before)
                !before->call[0].attr[GX_GEMM_TRANS_B].i;
 }
 
+/* The layer goes on from the one before by its first operand, and has nothing else from
+ * the run: what another cluster makes is not there yet. */
+static bool reads_no_more(const gx_group *run, int i)
+{
+    const gx_group layer = layer_of(run, i);
+    const int in = gx_is_backward(&layer) ? (int)GX_EPILOGUE_BWD_DY : (int)GX_EPILOGUE_X;
+
+    return !gx_gemm_reads_group(run, LAYER * i, GX_GEMM_A) &&
+           !gx_gemm_reads_group(run, LAYER * i + 1, in);
+}
+
 /* What b must be for vectors of 4, which every shape of a tile loads at least. Of the
  * first layer b may be ragged where it is stored [n, k]. */
 static bool is_narrow(const gx_group *layer, bool is_first)
@@ -62,7 +73,7 @@ int gx_gemm_chain_takes(const gx_group *run)
         const gx_group layer = layer_of(run, taken);
 
         if (!is_layer(&layer) || !is_narrow(&layer, taken == 0) ||
-            (taken > 0 && !goes_on_from(&layer, &before)))
+            (taken > 0 && !goes_on_from(&layer, &before)) || !reads_no_more(run, taken))
             break;
         before = layer;
     }

@@ -11,13 +11,13 @@
 #include "support_walk.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
-#define HEAD                                                                            \
-    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                  \
-        INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")              \
-            INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")       \
-                INPUT("odd", "[12, 10]") INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]") \
-                    INPUT("wide", "[16, 516]") INPUT("p", "[16]") INPUT("q", "[12]")    \
-                        INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")                     \
+#define HEAD                                                                             \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                   \
+        INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")               \
+            INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")        \
+                INPUT("w", "[16, 16]") INPUT("odd", "[12, 10]") INPUT("oddt", "[16, 7]") \
+                    INPUT("xo", "[6, 7]") INPUT("wide", "[16, 516]") INPUT("p", "[16]")  \
+                        INPUT("q", "[12]") INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")   \
                             INPUT("xb", "[3, 6, 8]") INPUT("xl", "[513, 8]") "ops:\n"
 
 #define LAYER(name, x, w, more) \
@@ -45,28 +45,28 @@ typedef struct chain_group {
     gx_group group;
 } chain_group;
 
-/* By what stands behind the first product. */
-static const gx_alternative *find(const gx_graph *graph)
+/* By what stands behind the first op. */
+static const gx_alternative *find(const gx_graph *graph, const char *name)
 {
     const gx_alternative *at;
 
     for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        if (strcmp(at->name, "chain") == 0 &&
+        if (strcmp(at->name, name) == 0 && at->pattern[1] &&
             strcmp(at->pattern[1], graph->nodes[1].op->name) == 0)
             return at;
     }
-    fail_msg("no chain of gemm and %s", graph->nodes[1].op->name);
+    fail_msg("no %s of %s", name, graph->nodes[1].op->name);
     return NULL;
 }
 
-static void open_group(chain_group *p, const char *ops, const char *outputs, int32_t n,
-                       const char *precision)
+static void open_group(chain_group *p, const char *name, const char *ops,
+                       const char *outputs, int32_t n, const char *precision)
 {
     char text[4000];
 
     snprintf(text, sizeof text, "%s%soutputs: [%s]\n", HEAD, ops, outputs);
     p->model = test_walk_parse(text, precision, GX_TRAIN, 1);
-    p->at = find(p->model.graph);
+    p->at = find(p->model.graph, name);
     gx_match_calls(p->model.graph, 0, n, p->calls);
     gx_match_elided(p->model.graph, 0, n, p->elided);
     p->group = (gx_group){ .n_calls = n, .call = p->calls, .elided = p->elided };
@@ -94,6 +94,10 @@ static void a_run_goes_as_far_as_layers_follow_and_are_narrow(void **state)
         { TURNED("h", "x", "at") TURNED("i", "h", "bt") TURNED("j", "i", "ct"), "j", 6 },
         /* an odd width may stand in front of weights that are stored turned */
         { TURNED("h", "xo", "oddt") TURNED("i", "h", "bt"), "i", 4 },
+        /* what one layer makes is more than what the next begins with */
+        { LAYER("h", "at", "a", "act: relu") LAYER("i", "h", "h", "act: relu"), "i", 0 },
+        { TURNED("h", "at", "at") TURNED("i", "h", "h"), "i", 0 },
+        { BACK("i", "at", "at", "w") BACK("j", "di", "w", "di"), "di, dj", 0 },
         /* a batch of matrices, and of too many rows */
         { LAYER("h", "xb", "a", "act: relu") LAYER("i", "h", "b", "act: relu"), "i", 0 },
         { LAYER("h", "xl", "a", "act: relu") LAYER("i", "h", "b", "act: relu"), "i", 0 },
@@ -107,10 +111,36 @@ static void a_run_goes_as_far_as_layers_follow_and_are_narrow(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         chain_group p;
 
-        open_group(&p, cases[i].ops, cases[i].outputs, 4, "tf32");
+        open_group(&p, "chain", cases[i].ops, cases[i].outputs, 4, "tf32");
         if (gx_match_length(p.model.graph, p.at, 0) != cases[i].n)
             fail_msg("%s: %d nodes and not %d", cases[i].ops,
                      (int)gx_match_length(p.model.graph, p.at, 0), (int)cases[i].n);
+        test_walk_free(&p.model);
+    }
+}
+
+#define SUMS(name, a, dy)                                                     \
+    "  - {op: epilogue.bwd, name: d" name ", dy: " dy ", dbias: b" name "}\n" \
+    "  - {op: gemm, name: " name ", a: " a ", b: " dy ", trans_a: true}\n"
+
+/* The gradients of several layers' parameters in one launch have no order. */
+static void weight_gradients_go_together_where_none_reads_another(void **state)
+{
+    static const struct {
+        const char *ops, *outputs;
+        int32_t n;
+    } cases[] = {
+        { SUMS("i", "x", "s") SUMS("j", "s", "r"), "i, j, bi, bj", 4 },
+        { SUMS("i", "x", "s") SUMS("j", "a", "i"), "i, j, bi, bj", 0 },
+        { SUMS("i", "x", "s") SUMS("j", "i", "a"), "i, j, bi, bj", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        chain_group p;
+
+        open_group(&p, "weights", cases[i].ops, cases[i].outputs, 4, "tf32");
+        assert_int_equal(gx_match_length(p.model.graph, p.at, 0), cases[i].n);
         test_walk_free(&p.model);
     }
 }
@@ -147,7 +177,7 @@ static void groups_refuse_what_they_do_not_do(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         chain_group p;
 
-        open_group(&p, cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
+        open_group(&p, "chain", cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
         const char *why = p.at->refuses(&p.group, &card);
 
         if (cases[i].why)
@@ -165,12 +195,12 @@ static void cards_without_clusters_and_f32_are_refused(void **state)
     chain_group p;
 
     (void)state;
-    open_group(&p, A B C, "j", 6, "bf16");
+    open_group(&p, "chain", A B C, "j", 6, "bf16");
     assert_null(p.at->refuses(&p.group, &card));
     assert_has(p.at->refuses(&p.group, &old), "no clusters");
     assert_has(p.at->refuses(&p.group, &small), "shared memory");
     test_walk_free(&p.model);
-    open_group(&p, A B C, "j", 6, "f32");
+    open_group(&p, "chain", A B C, "j", 6, "f32");
     assert_has(p.at->refuses(&p.group, &card), "no tensor cores");
     test_walk_free(&p.model);
 }
@@ -196,7 +226,7 @@ static void operands_that_are_not_aligned_are_refused(void **state)
         gx_error err = { 0 };
         chain_group p;
 
-        open_group(&p, A B C, "j", 6, "bf16");
+        open_group(&p, "chain", A B C, "j", 6, "bf16");
         place(&p);
         if (i < ARRAY_SIZE(shifted)) {
             gx_tensor *tensor = &p.calls[shifted[i][0]].arg[shifted[i][1]];
@@ -228,7 +258,7 @@ static void each_call_may_fail(void **state)
         gx_ctx ctx = card;
         chain_group p;
 
-        open_group(&p, A B C, "j", 6, "bf16");
+        open_group(&p, "chain", A B C, "j", 6, "bf16");
         place(&p);
         fake_begin();
         fake_fail(calls[i], 1, 999);
@@ -322,6 +352,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_goes_as_far_as_layers_follow_and_are_narrow),
+        cmocka_unit_test(weight_gradients_go_together_where_none_reads_another),
         cmocka_unit_test(groups_refuse_what_they_do_not_do),
         cmocka_unit_test(cards_without_clusters_and_f32_are_refused),
         cmocka_unit_test(operands_that_are_not_aligned_are_refused),
