@@ -182,12 +182,46 @@ const char *gx_gemm_chain_refuses(const gx_group *group, const gx_ctx *ctx)
 
 /* --- hooks --- */
 
+/* Of a large cluster it is the card that says whether it has room for one; there may be a
+ * shape with wider tiles and fewer blocks. What failed last stands in `why`. */
+static gx_status find_shapes(const gx_chain *chain, const gx_ctx *ctx, bool *fit,
+                             gx_error *why)
+{
+    for (int shape = 0; shape < GX_N_CHAINS; shape++) {
+        gx_chain shaped = *chain;
+
+        shaped.shape = shape;
+        fit[shape] = fits(chain, shape, ctx);
+        if (!fit[shape] || gx_chain_cluster(&shaped) <= GX_MAX_CLUSTER)
+            continue;
+        gx_error own = { 0 };
+        const gx_status st = gx_chain_load(&shaped, &own);
+
+        if (st != GX_OK)
+            *why = own;
+        if (st != GX_OK && st != GX_ERR_UNSUPPORTED)
+            return st;
+        fit[shape] = st == GX_OK;
+    }
+    return GX_OK;
+}
+
+static bool is_any(const bool *fit)
+{
+    bool any = false;
+
+    for (int shape = 0; shape < GX_N_CHAINS; shape++)
+        any |= fit[shape];
+    return any;
+}
+
 gx_status gx_gemm_chain_prepare(const gx_group *group, const gx_ctx *ctx,
                                 gx_prepared *prepared, gx_error *err)
 {
     bool plain, fit[GX_N_CHAINS];
     gx_chain chain = describe(group, &plain);
-
+    gx_error why = { 0 };
+    gx_status st;
     bool is_aligned = gx_alignment_of(chain.a, VECTOR) == VECTOR;
 
     for (int i = 0; i < chain.n_layers; i++)
@@ -195,8 +229,9 @@ gx_status gx_gemm_chain_prepare(const gx_group *group, const gx_ctx *ctx,
     if (!is_aligned)
         return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                        "the operands are not aligned to %d bytes", VECTOR);
-    for (int shape = 0; shape < GX_N_CHAINS; shape++)
-        fit[shape] = fits(&chain, shape, ctx);
+    st = find_shapes(&chain, ctx, fit, &why);
+    if (st != GX_OK || (why.status != GX_OK && !is_any(fit)))
+        return GX_FAIL_NATIVE(err, why.status, why.native, "%s", why.message);
     prepared->workspace_bytes = 0;
     prepared->n_launches = 1;
     GX_TRY(gx_take_shape(fit, GX_N_CHAINS, prepared, &chain.shape, err));

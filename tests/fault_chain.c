@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "builder.h"
+#include "chain.h"
 #include "gemm_cuda.h"
 #include "plan.h"
 #include "support_walk.h"
@@ -15,10 +16,12 @@
     "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                   \
         INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")               \
             INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")        \
-                INPUT("w", "[16, 16]") INPUT("odd", "[12, 10]") INPUT("oddt", "[16, 7]") \
-                    INPUT("xo", "[6, 7]") INPUT("wide", "[16, 516]") INPUT("p", "[16]")  \
-                        INPUT("q", "[12]") INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")   \
-                            INPUT("xb", "[3, 6, 8]") INPUT("xl", "[513, 8]") "ops:\n"
+                INPUT("w", "[16, 16]") INPUT("v", "[16, 256]") INPUT("odd", "[12, 10]")  \
+                    INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]")                       \
+                        INPUT("wide", "[16, 516]") INPUT("p", "[16]") INPUT("q", "[12]") \
+                            INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")                  \
+                                INPUT("xb", "[3, 6, 8]")                                 \
+                                    INPUT("xl", "[513, 8]") "ops:\n"
 
 #define LAYER(name, x, w, more) \
     "  - {op: gemm, name: " name ", a: " x ", b: " w ", epilogue: {" more "}}\n"
@@ -244,6 +247,42 @@ static void operands_that_are_not_aligned_are_refused(void **state)
     }
 }
 
+/* A wide layer takes many blocks, or fewer with wider tiles. */
+static void a_card_without_room_for_a_large_cluster_takes_a_wider_tile(void **state)
+{
+    static const struct {
+        unsigned most;
+        gx_status st;
+        int n_algos, columns; /* of the first */
+    } cards[] = { { 16, GX_OK, GX_N_CHAINS, 16 },
+                  { 8, GX_OK, GX_N_CHAINS - 2, 32 },
+                  { 2, GX_ERR_UNSUPPORTED, 0, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cards); i++) {
+        gx_prepared prepared = { .n_algos = 1 };
+        gx_error err = { 0 };
+        chain_group p;
+
+        open_group(&p, "chain", A LAYER("i", "h", "v", "act: relu"), "i", 4, "bf16");
+        place(&p);
+        fake_begin();
+        fake_set_most_cluster(cards[i].most);
+        const gx_status st = p.at->prepare(&p.group, &card, &prepared, &err);
+
+        fake_set_most_cluster(16);
+        assert_int_equal(st, cards[i].st);
+        if (st == GX_OK) {
+            assert_int_equal(prepared.n_algos, cards[i].n_algos);
+            assert_int_equal(gx_chain_shape_at(prepared.algo[0])->columns,
+                             cards[i].columns);
+        } else {
+            assert_has(err.message, "no room for a cluster");
+        }
+        test_walk_free(&p.model);
+    }
+}
+
 /* Loading a kernel for a large cluster asks the device three things; each may fail. */
 static void each_call_may_fail(void **state)
 {
@@ -356,6 +395,7 @@ int main(void)
         cmocka_unit_test(groups_refuse_what_they_do_not_do),
         cmocka_unit_test(cards_without_clusters_and_f32_are_refused),
         cmocka_unit_test(operands_that_are_not_aligned_are_refused),
+        cmocka_unit_test(a_card_without_room_for_a_large_cluster_takes_a_wider_tile),
         cmocka_unit_test(each_call_may_fail),
         cmocka_unit_test(a_training_step_has_three_runs),
         cmocka_unit_test(samples_run_in_chains),
