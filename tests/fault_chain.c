@@ -3,6 +3,7 @@
 #include "fake_cuda_planned.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"
@@ -387,6 +388,46 @@ static void samples_run_in_chains(void **state)
     assert_int_equal(fake_live(), 0);
 }
 
+/* A plan file of all nodes as one chain, whatever they are. */
+static void refuse_pinned(const char *ops, const char *outputs)
+{
+    char *path = test_path("chain.yaml"), *text = malloc(8000);
+    const gx_plan_options first = { .device = 0, .cache_folder = "", .no_measure = true };
+    const gx_plan_options pinned = { .device = 0, .cache_folder = "", .pin_file = path };
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    snprintf(text, 8000, "%s%soutputs: [%s]\n", HEAD, ops, outputs);
+    test_walk model = test_walk_parse(text, "bf16", GX_TRAIN, 1);
+
+    assert_ok(gx_plan_create(model.graph, &first, &plan, &err), &err);
+    plan->units[0].n_nodes = (int32_t)model.graph->n_nodes;
+    plan->units[0].alternative = find(model.graph, "chain");
+    plan->n_units = 1;
+    assert_ok(gx_plan_write(plan, path, &err), &err);
+    gx_plan_free(plan);
+    assert_fails(gx_plan_create(model.graph, &pinned, &plan, &err), GX_ERR_MODEL, &err,
+                 "no alternative \"chain\" covers the unit of op \"h.product\"");
+    test_walk_free(&model);
+    free(text);
+    free(path);
+}
+
+static void a_plan_file_has_no_chain_that_is_none(void **state)
+{
+    char ops[4000];
+    size_t used =
+        (size_t)snprintf(ops, sizeof ops, "%s%s", LAYER("h", "s", "w", "act: relu"),
+                         LAYER("l0", "h", "w", "act: relu"));
+
+    (void)state;
+    refuse_pinned(A LAYER("i", "s", "b", "bias: q"), "h, i");
+    for (int i = 1; i < GX_MAX_REPEATS; i++)
+        used += (size_t)snprintf(ops + used, sizeof ops - used,
+                                 LAYER("l%d", "l%d", "w", "act: relu"), i, i - 1);
+    refuse_pinned(ops, "l31");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +440,7 @@ int main(void)
         cmocka_unit_test(each_call_may_fail),
         cmocka_unit_test(a_training_step_has_three_runs),
         cmocka_unit_test(samples_run_in_chains),
+        cmocka_unit_test(a_plan_file_has_no_chain_that_is_none),
     };
 
     path_start(false);
