@@ -145,6 +145,15 @@ static bool check_key(const reader *r, const gx_doc *map, int32_t n)
     return false;
 }
 
+/* Pieces of a run of updates stand in plans too; whole patterns one behind the other are
+ * only as many as the alternative takes. */
+static bool may_cover(const reader *r, const gx_alternative *at, int32_t n)
+{
+    return at->repeat == GX_REPEAT_ALL
+               ? gx_match_covers(r->plan->graph, at, r->next_node, n)
+               : gx_match_pattern(r->plan->graph, at, r->next_node, n);
+}
+
 static bool find_alternative(const reader *r, const gx_doc *run, int32_t n,
                              const gx_alternative **alternative)
 {
@@ -158,8 +167,7 @@ static bool find_alternative(const reader *r, const gx_doc *run, int32_t n,
     for (size_t i = 0; r->plan->device != GX_CPU && gx_alternative_at(i); i++) {
         const gx_alternative *at = gx_alternative_at(i);
 
-        if (strcmp(at->name, name) == 0 &&
-            gx_match_pattern(r->plan->graph, at, r->next_node, n)) {
+        if (strcmp(at->name, name) == 0 && may_cover(r, at, n)) {
             *alternative = at;
             return true;
         }

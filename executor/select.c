@@ -252,6 +252,20 @@ static const char *reason(const gx_selector *s, const char *what, const char *te
     return made ? made : what;
 }
 
+/* A refusal may be one by tolerance, and what is forced is taken with any. */
+static bool find_in_cache(const gx_selector *s, const gx_site *site,
+                          gx_candidate *candidate)
+{
+    gx_candidate found = *candidate;
+
+    if (!s->measure || !s->cache ||
+        !gx_cache_find(s->cache, site->key, &found, s->arena) ||
+        (found.refused && is_forced(s, found.alternative)))
+        return false;
+    *candidate = found;
+    return true;
+}
+
 static gx_status examine_candidate(const gx_selector *s, const gx_site *site,
                                    const gx_group *group, gx_candidate *candidate,
                                    double best_us, gx_error *err)
@@ -270,11 +284,12 @@ static gx_status examine_candidate(const gx_selector *s, const gx_site *site,
         candidate->known = true;
         return GX_OK;
     }
-    if (s->measure && s->cache && gx_cache_find(s->cache, site->key, candidate, s->arena))
+    if (find_in_cache(s, site, candidate))
         return GX_OK;
     GX_TRY(s->examine(s, site, candidate, best_us, err));
     candidate->known = true;
-    if (s->measure && s->cache)
+    /* What only force accepts nobody else may find there. */
+    if (s->measure && s->cache && !candidate->over_tolerance)
         gx_cache_add(s->cache, site->key, candidate);
     return GX_OK;
 }

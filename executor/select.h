@@ -10,7 +10,8 @@ typedef struct gx_candidate {
     const char *refused; /* why it cannot be chosen; NULL: it can */
     bool known;          /* examined, or found in the cache: nothing more to find out */
     bool cached;
-    double us; /* < 0: not measured */
+    bool over_tolerance; /* accepted only since it is forced */
+    double us;           /* < 0: not measured */
     bool has_algo;
     unsigned char algo[GX_ALGO_BYTES];
     int n_launches; /* -1: not known */
@@ -28,8 +29,8 @@ typedef struct gx_site {
 typedef struct gx_selector gx_selector;
 
 /* Finds out what it takes to run a candidate: sets `refused`, or launches, workspace and
- * algorithm, and with `measure` its time. `best_us` is the best time on this site so far;
- * < 0: none. */
+ * algorithm, and with `measure` its time; one that is forced may be over the tolerance.
+ * `best_us` is the best time on this site so far; < 0: none. */
 typedef gx_status gx_examine_fn(const gx_selector *selector, const gx_site *site,
                                 gx_candidate *candidate, double best_us, gx_error *err);
 
@@ -40,8 +41,8 @@ struct gx_selector {
     gx_ctx ctx; /* for `refuses` */
     bool unfused;
     bool measure;
-    bool beside; /* what is off the path may run on a lane of its own */
-    const char *force; /* names with commas between them; NULL: none */
+    bool beside;            /* what is off the path may run on a lane of its own */
+    const char *force;      /* names with commas between them; NULL: none */
     struct gx_cache *cache; /* NULL: none */
     gx_examine_fn *examine;
     void *user;

@@ -495,7 +495,9 @@ static void accept(gx_candidate *candidate, const gx_prepared *prepared, double 
     memcpy(candidate->algo, prepared->algo, sizeof candidate->algo);
 }
 
-/* Runs and times what was prepared; `refused` says why it is no good. */
+/* Runs and times what was prepared; `refused` says why it is no good, unless it is
+ * forced.
+ */
 static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative,
                               const gx_prepared *prepared, bool forced, double best_us,
                               double *us, int *n_launches, char refused[128],
@@ -510,11 +512,9 @@ static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative
     GX_TRY(reset(bench, err));
     GX_TRY(run_once(bench, &group, alternative, prepared, err));
     GX_TRY(worst_error(bench, &worst, err));
-    if (!(worst <= bench->tolerance) && !forced) {
+    if (!(worst <= bench->tolerance))
         snprintf(refused, 128, "error %.2g over tolerance %.2g", worst, bench->tolerance);
-        return GX_OK;
-    }
-    if (prepared->n_launches == 0)
+    if ((refused[0] && !forced) || prepared->n_launches == 0)
         return GX_OK;
     return gx_measure_group(bench->device, &group, alternative, prepared,
                             bench->workspace, best_us, us, n_launches, err);
@@ -566,8 +566,9 @@ gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
                               is_best ? candidate->us : best_us, &us, &n_launches,
                               refused, &why);
         }
-        if (st == GX_OK && !refused[0] && (!accepted || us < candidate->us)) {
+        if (st == GX_OK && (forced || !refused[0]) && (!accepted || us < candidate->us)) {
             accept(candidate, &prepared, us, n_launches);
+            candidate->over_tolerance = refused[0];
             accepted = true;
         }
         if (at->release)

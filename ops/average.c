@@ -66,8 +66,19 @@ static share operand(const gx_graph *graph, const gx_node *node, int i,
     return found;
 }
 
+/* x summed to a shape that broadcasts to its own. */
+static share summed_to(const gx_value *x, share of_x, const gx_value *out)
+{
+    const int axis = of_x.axis + out->rank - x->rank;
+
+    return axis >= 0 && out->dim[axis] == x->dim[of_x.axis]
+               ? (share){ OF_EACH, (unsigned char)axis }
+               : (share){ OF_SUM, 0 };
+}
+
 /* x without some of its axes; `total`: what it is without that of the rows. */
-static share reduced(const gx_node *node, const gx_value *x, share of_x, of_rows total)
+static share reduced(const gx_node *node, const gx_value *x, share of_x,
+                     const gx_value *out, of_rows total)
 {
     int axis_field, keepdim_field;
     unsigned mask;
@@ -77,7 +88,7 @@ static share reduced(const gx_node *node, const gx_value *x, share of_x, of_rows
         return of_x;
     if (!gx_field_find(node->op, "axis", &axis_field) ||
         !gx_field_find(node->op, "keepdim", &keepdim_field))
-        return (share){ (unsigned char)total, 0 };
+        return summed_to(x, of_x, out);
     mask = gx_axes_mask(&node->attr[axis_field], x->rank);
     if (mask >> of_x.axis & 1)
         return (share){ (unsigned char)total, 0 };
@@ -135,9 +146,9 @@ static share share_of(const gx_graph *graph, const gx_node *node, const gx_value
     case GX_ROWS_MULTIPLY:
         return multiplied(a, operand(graph, node, 1, out, shares));
     case GX_ROWS_SUM:
-        return reduced(node, x, a, OF_SUM);
+        return reduced(node, x, a, out, OF_SUM);
     case GX_ROWS_MEAN:
-        return reduced(node, x, a, OF_MEAN);
+        return reduced(node, x, a, out, OF_MEAN);
     case GX_ROWS_KEEP:
         return moved(node, x, a);
     case GX_ROWS_MAKE:

@@ -305,7 +305,8 @@ __global__ void __launch_bounds__(THREADS, 1)
                                  column + c < layer.n ? as_operand(made[i].y) : T(0.0f));
         }
         /* A barrier that publishes waits for stores: those that only later kernels read
-         * come behind it. It is for whole warps, which may have parted above. */
+         * come behind it. Both halves of it are for whole warps, which may have parted
+         * before. */
         __syncwarp();
         if (!is_last)
             gx_arrive_at_cluster(true);
@@ -319,6 +320,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         }
         if (is_last)
             break;
+        __syncwarp();
         gx_wait_for_cluster();
     }
 }

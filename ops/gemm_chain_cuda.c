@@ -40,6 +40,17 @@ static bool goes_on_from(const gx_group *layer, const gx_group *before)
                !before->call[0].attr[GX_GEMM_TRANS_B].i;
 }
 
+/* The layer goes on from the one before by its first operand, and has nothing else from
+ * the run: what another cluster makes is not there yet. */
+static bool reads_no_more(const gx_group *run, int i)
+{
+    const gx_group layer = layer_of(run, i);
+    const int in = gx_is_backward(&layer) ? (int)GX_EPILOGUE_BWD_DY : (int)GX_EPILOGUE_X;
+
+    return !gx_gemm_reads_group(run, LAYER * i, GX_GEMM_A) &&
+           !gx_gemm_reads_group(run, LAYER * i + 1, in);
+}
+
 /* What b must be for vectors of 4, which every shape of a tile loads at least. Of the
  * first layer b may be ragged where it is stored [n, k]. */
 static bool is_narrow(const gx_group *layer, bool is_first)
@@ -62,7 +73,7 @@ int gx_gemm_chain_takes(const gx_group *run)
         const gx_group layer = layer_of(run, taken);
 
         if (!is_layer(&layer) || !is_narrow(&layer, taken == 0) ||
-            (taken > 0 && !goes_on_from(&layer, &before)))
+            (taken > 0 && !goes_on_from(&layer, &before)) || !reads_no_more(run, taken))
             break;
         before = layer;
     }
@@ -171,12 +182,46 @@ const char *gx_gemm_chain_refuses(const gx_group *group, const gx_ctx *ctx)
 
 /* --- hooks --- */
 
+/* Of a large cluster it is the card that says whether it has room for one; there may be a
+ * shape with wider tiles and fewer blocks. What failed last stands in `why`. */
+static gx_status find_shapes(const gx_chain *chain, const gx_ctx *ctx, bool *fit,
+                             gx_error *why)
+{
+    for (int shape = 0; shape < GX_N_CHAINS; shape++) {
+        gx_chain shaped = *chain;
+
+        shaped.shape = shape;
+        fit[shape] = fits(chain, shape, ctx);
+        if (!fit[shape] || gx_chain_cluster(&shaped) <= GX_MAX_CLUSTER)
+            continue;
+        gx_error own = { 0 };
+        const gx_status st = gx_chain_load(&shaped, &own);
+
+        if (st != GX_OK)
+            *why = own;
+        if (st != GX_OK && st != GX_ERR_UNSUPPORTED)
+            return st;
+        fit[shape] = st == GX_OK;
+    }
+    return GX_OK;
+}
+
+static bool is_any(const bool *fit)
+{
+    bool any = false;
+
+    for (int shape = 0; shape < GX_N_CHAINS; shape++)
+        any |= fit[shape];
+    return any;
+}
+
 gx_status gx_gemm_chain_prepare(const gx_group *group, const gx_ctx *ctx,
                                 gx_prepared *prepared, gx_error *err)
 {
     bool plain, fit[GX_N_CHAINS];
     gx_chain chain = describe(group, &plain);
-
+    gx_error why = { 0 };
+    gx_status st;
     bool is_aligned = gx_alignment_of(chain.a, VECTOR) == VECTOR;
 
     for (int i = 0; i < chain.n_layers; i++)
@@ -184,8 +229,9 @@ gx_status gx_gemm_chain_prepare(const gx_group *group, const gx_ctx *ctx,
     if (!is_aligned)
         return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                        "the operands are not aligned to %d bytes", VECTOR);
-    for (int shape = 0; shape < GX_N_CHAINS; shape++)
-        fit[shape] = fits(&chain, shape, ctx);
+    st = find_shapes(&chain, ctx, fit, &why);
+    if (st != GX_OK || (why.status != GX_OK && !is_any(fit)))
+        return GX_FAIL_NATIVE(err, why.status, why.native, "%s", why.message);
     prepared->workspace_bytes = 0;
     prepared->n_launches = 1;
     GX_TRY(gx_take_shape(fit, GX_N_CHAINS, prepared, &chain.shape, err));

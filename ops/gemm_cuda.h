@@ -103,6 +103,9 @@ const char *gx_gemm_refuses_link(const gx_group *group, int in);
 /* A product, the way back through the epilogue before it, and at most the column sums of
  * that. */
 const char *gx_gemm_refuses_backward(const gx_group *group);
+/* Call `i` of the group reads, as another operand than `in` (-1: as any), what an earlier
+ * one makes. Not after the binding: then what is elided has no address. */
+bool gx_gemm_reads_group(const gx_group *group, int i, int in);
 /* The gradients of a bias and a weight whose kernel sums up what the product loads. */
 const char *gx_gemm_refuses_weight(const gx_group *group);
 /* The third call scales what the second makes and adds a tensor, and does no more. */

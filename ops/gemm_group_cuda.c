@@ -1,4 +1,5 @@
 /* What a group that begins with a gemm computes, and whether its calls hang together. */
+#include "builder.h"
 #include "gemm_cuda.h"
 
 /* --- the product --- */
@@ -154,6 +155,31 @@ const char *gx_gemm_refuses_weight(const gx_group *group)
 static bool reads(const gx_call *from, int out, const gx_call *to, int in)
 {
     return from->arg[out].data != NULL && gx_feeds(from, out, to, in);
+}
+
+static bool makes(const gx_call *call, const void *data)
+{
+    for (int arg = 0; arg < gx_n_args(call->op); arg++) {
+        if (gx_arg_kind(call->op, arg) != GX_FIELD_IN && gx_has(call, arg) &&
+            call->arg[arg].data == data)
+            return true;
+    }
+    return false;
+}
+
+bool gx_gemm_reads_group(const gx_group *group, int i, int in)
+{
+    const gx_call *call = &group->call[i];
+
+    for (int arg = 0; arg < gx_n_args(call->op); arg++) {
+        if (arg == in || gx_arg_kind(call->op, arg) == GX_FIELD_OUT || !gx_has(call, arg))
+            continue;
+        for (int before = 0; before < i; before++) {
+            if (makes(&group->call[before], call->arg[arg].data))
+                return true;
+        }
+    }
+    return false;
 }
 
 const char *gx_gemm_refuses_third(const gx_group *group)

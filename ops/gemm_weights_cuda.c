@@ -17,7 +17,7 @@ static gx_group layer_of(const gx_group *group, int i)
     return gx_group_part(group, LAYER * i, LAYER);
 }
 
-/* --- how far a run of layers goes --- */
+/* --- how far a run of layers goes: none reads what another makes --- */
 
 static bool is_layer(const gx_group *layer)
 {
@@ -37,7 +37,8 @@ int gx_gemm_weights_takes(const gx_group *run)
     for (; taken < n; taken++) {
         const gx_group layer = layer_of(run, taken);
 
-        if (!is_layer(&layer))
+        if (!is_layer(&layer) || gx_gemm_reads_group(run, LAYER * taken, -1) ||
+            gx_gemm_reads_group(run, LAYER * taken + 1, -1))
             break;
         if (taken > 0 && gx_sums_first_operand(&layer) != sums_of_a)
             break;

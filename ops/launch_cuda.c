@@ -116,6 +116,7 @@ static gx_status status_of_cuda(cudaError_t error)
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorNotSupported:
+    case cudaErrorInvalidClusterSize:
     case cudaErrorCallRequiresNewerDriver:
         return GX_ERR_UNSUPPORTED;
     default:

@@ -44,7 +44,8 @@ typedef enum gx_row_rule {
     GX_ROWS_KEEP,     /* operand 0, times a number or moved */
     GX_ROWS_JOIN,     /* operands 0 and 1 added */
     GX_ROWS_MULTIPLY, /* ... multiplied */
-    GX_ROWS_SUM,      /* sums of operand 0 along `axis`; without that field along all */
+    GX_ROWS_SUM,      /* sums of operand 0 along `axis`; without that field to the shape
+                       * of the result */
     GX_ROWS_MEAN
 } gx_row_rule;
 

@@ -44,6 +44,8 @@ long fake_turns(void);
 void fake_set_device_count(int n_devices);
 /* The compute capability of the simulated card, as 90. */
 void fake_set_cc(int cc);
+/* Blocks of the largest cluster that it has room for; 16. */
+void fake_set_most_cluster(unsigned blocks);
 /* The CUDA version of the simulated driver, as 13000. */
 void fake_set_driver(int version);
 /* Free bytes of the simulated card. */

@@ -8,7 +8,12 @@
 static struct {
     int current, n_devices, cc, driver;
     size_t free_bytes;
-} card = { .n_devices = 1, .cc = 90, .driver = 13000, .free_bytes = (size_t)8 << 30 };
+    unsigned most_cluster;
+} card = { .n_devices = 1,
+           .cc = 90,
+           .driver = 13000,
+           .free_bytes = (size_t)8 << 30,
+           .most_cluster = 16 };
 
 void fake_set_device_count(int n_devices)
 {
@@ -23,6 +28,11 @@ void fake_set_cc(int cc)
 void fake_set_driver(int version)
 {
     card.driver = version;
+}
+
+void fake_set_most_cluster(unsigned blocks)
+{
+    card.most_cluster = blocks;
 }
 
 void fake_set_free_bytes(size_t bytes)
@@ -316,7 +326,7 @@ cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *n_clusters, const void *k
     ENTER(cudaOccupancyMaxActiveClusters);
     if (fake_is_real())
         return __real_cudaOccupancyMaxActiveClusters(n_clusters, kernel, config);
-    *n_clusters = 1;
+    *n_clusters = config->gridDim.y <= card.most_cluster;
     return cudaSuccess;
 }
 

@@ -3,22 +3,26 @@
 #include "fake_cuda_planned.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"
+#include "chain.h"
 #include "gemm_cuda.h"
 #include "plan.h"
 #include "support_walk.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
-#define HEAD                                                                            \
-    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                  \
-        INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")              \
-            INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")       \
-                INPUT("odd", "[12, 10]") INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]") \
-                    INPUT("wide", "[16, 516]") INPUT("p", "[16]") INPUT("q", "[12]")    \
-                        INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")                     \
-                            INPUT("xb", "[3, 6, 8]") INPUT("xl", "[513, 8]") "ops:\n"
+#define HEAD                                                                             \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                   \
+        INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")               \
+            INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")        \
+                INPUT("w", "[16, 16]") INPUT("v", "[16, 256]") INPUT("odd", "[12, 10]")  \
+                    INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]")                       \
+                        INPUT("wide", "[16, 516]") INPUT("p", "[16]") INPUT("q", "[12]") \
+                            INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")                  \
+                                INPUT("xb", "[3, 6, 8]")                                 \
+                                    INPUT("xl", "[513, 8]") "ops:\n"
 
 #define LAYER(name, x, w, more) \
     "  - {op: gemm, name: " name ", a: " x ", b: " w ", epilogue: {" more "}}\n"
@@ -45,28 +49,28 @@ typedef struct chain_group {
     gx_group group;
 } chain_group;
 
-/* By what stands behind the first product. */
-static const gx_alternative *find(const gx_graph *graph)
+/* By what stands behind the first op. */
+static const gx_alternative *find(const gx_graph *graph, const char *name)
 {
     const gx_alternative *at;
 
     for (size_t i = 0; (at = gx_alternative_at(i)); i++) {
-        if (strcmp(at->name, "chain") == 0 &&
+        if (strcmp(at->name, name) == 0 && at->pattern[1] &&
             strcmp(at->pattern[1], graph->nodes[1].op->name) == 0)
             return at;
     }
-    fail_msg("no chain of gemm and %s", graph->nodes[1].op->name);
+    fail_msg("no %s of %s", name, graph->nodes[1].op->name);
     return NULL;
 }
 
-static void open_group(chain_group *p, const char *ops, const char *outputs, int32_t n,
-                       const char *precision)
+static void open_group(chain_group *p, const char *name, const char *ops,
+                       const char *outputs, int32_t n, const char *precision)
 {
     char text[4000];
 
     snprintf(text, sizeof text, "%s%soutputs: [%s]\n", HEAD, ops, outputs);
     p->model = test_walk_parse(text, precision, GX_TRAIN, 1);
-    p->at = find(p->model.graph);
+    p->at = find(p->model.graph, name);
     gx_match_calls(p->model.graph, 0, n, p->calls);
     gx_match_elided(p->model.graph, 0, n, p->elided);
     p->group = (gx_group){ .n_calls = n, .call = p->calls, .elided = p->elided };
@@ -94,6 +98,10 @@ static void a_run_goes_as_far_as_layers_follow_and_are_narrow(void **state)
         { TURNED("h", "x", "at") TURNED("i", "h", "bt") TURNED("j", "i", "ct"), "j", 6 },
         /* an odd width may stand in front of weights that are stored turned */
         { TURNED("h", "xo", "oddt") TURNED("i", "h", "bt"), "i", 4 },
+        /* what one layer makes is more than what the next begins with */
+        { LAYER("h", "at", "a", "act: relu") LAYER("i", "h", "h", "act: relu"), "i", 0 },
+        { TURNED("h", "at", "at") TURNED("i", "h", "h"), "i", 0 },
+        { BACK("i", "at", "at", "w") BACK("j", "di", "w", "di"), "di, dj", 0 },
         /* a batch of matrices, and of too many rows */
         { LAYER("h", "xb", "a", "act: relu") LAYER("i", "h", "b", "act: relu"), "i", 0 },
         { LAYER("h", "xl", "a", "act: relu") LAYER("i", "h", "b", "act: relu"), "i", 0 },
@@ -107,10 +115,36 @@ static void a_run_goes_as_far_as_layers_follow_and_are_narrow(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         chain_group p;
 
-        open_group(&p, cases[i].ops, cases[i].outputs, 4, "tf32");
+        open_group(&p, "chain", cases[i].ops, cases[i].outputs, 4, "tf32");
         if (gx_match_length(p.model.graph, p.at, 0) != cases[i].n)
             fail_msg("%s: %d nodes and not %d", cases[i].ops,
                      (int)gx_match_length(p.model.graph, p.at, 0), (int)cases[i].n);
+        test_walk_free(&p.model);
+    }
+}
+
+#define SUMS(name, a, dy)                                                     \
+    "  - {op: epilogue.bwd, name: d" name ", dy: " dy ", dbias: b" name "}\n" \
+    "  - {op: gemm, name: " name ", a: " a ", b: " dy ", trans_a: true}\n"
+
+/* The gradients of several layers' parameters in one launch have no order. */
+static void weight_gradients_go_together_where_none_reads_another(void **state)
+{
+    static const struct {
+        const char *ops, *outputs;
+        int32_t n;
+    } cases[] = {
+        { SUMS("i", "x", "s") SUMS("j", "s", "r"), "i, j, bi, bj", 4 },
+        { SUMS("i", "x", "s") SUMS("j", "a", "i"), "i, j, bi, bj", 0 },
+        { SUMS("i", "x", "s") SUMS("j", "i", "a"), "i, j, bi, bj", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        chain_group p;
+
+        open_group(&p, "weights", cases[i].ops, cases[i].outputs, 4, "tf32");
+        assert_int_equal(gx_match_length(p.model.graph, p.at, 0), cases[i].n);
         test_walk_free(&p.model);
     }
 }
@@ -147,7 +181,7 @@ static void groups_refuse_what_they_do_not_do(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         chain_group p;
 
-        open_group(&p, cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
+        open_group(&p, "chain", cases[i].ops, cases[i].outputs, cases[i].n, "tf32");
         const char *why = p.at->refuses(&p.group, &card);
 
         if (cases[i].why)
@@ -165,12 +199,12 @@ static void cards_without_clusters_and_f32_are_refused(void **state)
     chain_group p;
 
     (void)state;
-    open_group(&p, A B C, "j", 6, "bf16");
+    open_group(&p, "chain", A B C, "j", 6, "bf16");
     assert_null(p.at->refuses(&p.group, &card));
     assert_has(p.at->refuses(&p.group, &old), "no clusters");
     assert_has(p.at->refuses(&p.group, &small), "shared memory");
     test_walk_free(&p.model);
-    open_group(&p, A B C, "j", 6, "f32");
+    open_group(&p, "chain", A B C, "j", 6, "f32");
     assert_has(p.at->refuses(&p.group, &card), "no tensor cores");
     test_walk_free(&p.model);
 }
@@ -196,7 +230,7 @@ static void operands_that_are_not_aligned_are_refused(void **state)
         gx_error err = { 0 };
         chain_group p;
 
-        open_group(&p, A B C, "j", 6, "bf16");
+        open_group(&p, "chain", A B C, "j", 6, "bf16");
         place(&p);
         if (i < ARRAY_SIZE(shifted)) {
             gx_tensor *tensor = &p.calls[shifted[i][0]].arg[shifted[i][1]];
@@ -210,6 +244,42 @@ static void operands_that_are_not_aligned_are_refused(void **state)
             assert_has(err.message, "not aligned to 16 bytes");
         else
             assert_true(prepared.n_algos > 1 && prepared.n_launches == 1);
+        test_walk_free(&p.model);
+    }
+}
+
+/* A wide layer takes many blocks, or fewer with wider tiles. */
+static void a_card_without_room_for_a_large_cluster_takes_a_wider_tile(void **state)
+{
+    static const struct {
+        unsigned most;
+        gx_status st;
+        int n_algos, columns; /* of the first */
+    } cards[] = { { 16, GX_OK, GX_N_CHAINS, 16 },
+                  { 8, GX_OK, GX_N_CHAINS - 2, 32 },
+                  { 2, GX_ERR_UNSUPPORTED, 0, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cards); i++) {
+        gx_prepared prepared = { .n_algos = 1 };
+        gx_error err = { 0 };
+        chain_group p;
+
+        open_group(&p, "chain", A LAYER("i", "h", "v", "act: relu"), "i", 4, "bf16");
+        place(&p);
+        fake_begin();
+        fake_set_most_cluster(cards[i].most);
+        const gx_status st = p.at->prepare(&p.group, &card, &prepared, &err);
+
+        fake_set_most_cluster(16);
+        assert_int_equal(st, cards[i].st);
+        if (st == GX_OK) {
+            assert_int_equal(prepared.n_algos, cards[i].n_algos);
+            assert_int_equal(gx_chain_shape_at(prepared.algo[0])->columns,
+                             cards[i].columns);
+        } else {
+            assert_has(err.message, "no room for a cluster");
+        }
         test_walk_free(&p.model);
     }
 }
@@ -228,7 +298,7 @@ static void each_call_may_fail(void **state)
         gx_ctx ctx = card;
         chain_group p;
 
-        open_group(&p, A B C, "j", 6, "bf16");
+        open_group(&p, "chain", A B C, "j", 6, "bf16");
         place(&p);
         fake_begin();
         fake_fail(calls[i], 1, 999);
@@ -318,16 +388,59 @@ static void samples_run_in_chains(void **state)
     assert_int_equal(fake_live(), 0);
 }
 
+/* A plan file of all nodes as one chain, whatever they are. */
+static void refuse_pinned(const char *ops, const char *outputs)
+{
+    char *path = test_path("chain.yaml"), *text = malloc(8000);
+    const gx_plan_options first = { .device = 0, .cache_folder = "", .no_measure = true };
+    const gx_plan_options pinned = { .device = 0, .cache_folder = "", .pin_file = path };
+    gx_plan *plan;
+    gx_error err = { 0 };
+
+    snprintf(text, 8000, "%s%soutputs: [%s]\n", HEAD, ops, outputs);
+    test_walk model = test_walk_parse(text, "bf16", GX_TRAIN, 1);
+
+    assert_ok(gx_plan_create(model.graph, &first, &plan, &err), &err);
+    plan->units[0].n_nodes = (int32_t)model.graph->n_nodes;
+    plan->units[0].alternative = find(model.graph, "chain");
+    plan->n_units = 1;
+    assert_ok(gx_plan_write(plan, path, &err), &err);
+    gx_plan_free(plan);
+    assert_fails(gx_plan_create(model.graph, &pinned, &plan, &err), GX_ERR_MODEL, &err,
+                 "no alternative \"chain\" covers the unit of op \"h.product\"");
+    test_walk_free(&model);
+    free(text);
+    free(path);
+}
+
+static void a_plan_file_has_no_chain_that_is_none(void **state)
+{
+    char ops[4000];
+    size_t used =
+        (size_t)snprintf(ops, sizeof ops, "%s%s", LAYER("h", "s", "w", "act: relu"),
+                         LAYER("l0", "h", "w", "act: relu"));
+
+    (void)state;
+    refuse_pinned(A LAYER("i", "s", "b", "bias: q"), "h, i");
+    for (int i = 1; i < GX_MAX_REPEATS; i++)
+        used += (size_t)snprintf(ops + used, sizeof ops - used,
+                                 LAYER("l%d", "l%d", "w", "act: relu"), i, i - 1);
+    refuse_pinned(ops, "l31");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_goes_as_far_as_layers_follow_and_are_narrow),
+        cmocka_unit_test(weight_gradients_go_together_where_none_reads_another),
         cmocka_unit_test(groups_refuse_what_they_do_not_do),
         cmocka_unit_test(cards_without_clusters_and_f32_are_refused),
         cmocka_unit_test(operands_that_are_not_aligned_are_refused),
+        cmocka_unit_test(a_card_without_room_for_a_large_cluster_takes_a_wider_tile),
         cmocka_unit_test(each_call_may_fail),
         cmocka_unit_test(a_training_step_has_three_runs),
         cmocka_unit_test(samples_run_in_chains),
+        cmocka_unit_test(a_plan_file_has_no_chain_that_is_none),
     };
 
     path_start(false);

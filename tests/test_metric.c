@@ -286,6 +286,13 @@ static void the_rows_are_followed_to_the_log(void **state)
         { "  - {op: transpose, name: xt, x: xw}\n  - {op: sum, name: a, x: xt, axis: 1}\n"
           "  - {op: mean, name: out, x: a}",
           GX_AVERAGE_SUM },
+        { "  - {op: sum_to, name: a, x: xw, shape: [29, 1]}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: sum_to, name: a, x: xw, shape: [11]}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_SUM },
+        { "  - {op: sum_to, name: out, x: xw}", GX_AVERAGE_SUM },
     };
 
     (void)state;

@@ -69,7 +69,11 @@ static gx_status examine(const gx_selector *selector, const gx_site *site,
     p->n_examined++;
     candidate->n_launches = 1;
     candidate->workspace_bytes = 64;
-    if (selector->measure && us < 0)
+    candidate->over_tolerance =
+        us < 0 && gx_is_forced(selector->force, candidate->alternative->name);
+    if (candidate->over_tolerance)
+        candidate->us = -us;
+    else if (selector->measure && us < 0)
         candidate->refused = "error 3e-1 over tolerance 1e-3";
     else if (selector->measure)
         candidate->us = us;
@@ -447,6 +451,30 @@ static void what_the_cache_knows_is_not_measured_again(void **state)
     test_graph_free(t);
 }
 
+/* What is over the tolerance is taken where it is forced, whatever the cache knows, and
+ * there alone, whatever was forced before. */
+static void what_force_alone_accepts_is_not_remembered(void **state)
+{
+    static const char *const forces[] = { "triple", NULL, "triple" };
+    const gx_device_info device = { .name = "Card 1" };
+    test_graph *t = program();
+    prices p = usual;
+    gx_selector s = selector_of(t, &p);
+    gx_error err = { 0 };
+
+    (void)state;
+    p.triple = -1;
+    assert_ok(gx_cache_open("", &device, &s.cache, &err), &err);
+    for (size_t i = 0; i < ARRAY_SIZE(forces); i++) {
+        s.force = forces[i];
+        assert_ok(gx_select(&s, &t->plan, &err), &err);
+        assert_units(t,
+                     forces[i] ? "triple bender multi plain" : "pair pair multi plain");
+    }
+    gx_cache_close(s.cache);
+    test_graph_free(t);
+}
+
 /* --- on the CPU --- */
 
 static const char model[] =
@@ -575,6 +603,7 @@ int main(void)
         cmocka_unit_test(without_measuring_the_first_in_the_table_is_taken),
         cmocka_unit_test(an_op_that_nothing_runs_is_named_with_the_reason),
         cmocka_unit_test(what_the_cache_knows_is_not_measured_again),
+        cmocka_unit_test(what_force_alone_accepts_is_not_remembered),
         cmocka_unit_test(on_the_cpu_each_op_is_a_unit),
         cmocka_unit_test(options_that_mean_nothing_here_are_refused),
         cmocka_unit_test(a_device_that_is_not_there_is_an_error),
