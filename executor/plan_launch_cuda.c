@@ -135,7 +135,7 @@ gx_status gx_choose_launch(gx_plan *plan, const gx_plan_options *options, gx_cac
                                  .loop = plan->info.step_loop };
     for (int i = 0; i < GX_N_LAUNCH_TRIALS; i++)
         choice.us[i] = plan->info.launch_trial[i].us;
-    if (cache)
+    if (cache && choice.us[0] >= 0)
         gx_cache_add_launch(cache, key, &choice);
     return GX_OK;
 }

@@ -64,7 +64,7 @@ static gx_status measure_order(gx_planning *p, gx_trial *trial, gx_way **best,
         if (choice.us[0] >= 0 && choice.us[1] >= 0 &&
             choice.us[1] < ORDER_GAIN * choice.us[0])
             choice.order = GX_ORDER_DATA_FIRST;
-        if (p->cache)
+        if (p->cache && choice.us[0] >= 0 && choice.us[1] >= 0)
             gx_cache_add_order(p->cache, key, &choice);
     }
     memcpy(p->plan->info.order_us, choice.us, sizeof choice.us);

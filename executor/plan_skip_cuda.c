@@ -49,7 +49,7 @@ static gx_status measure_skip(gx_plan *plan, const gx_plan_options *options,
     GX_TRY(try_skip(plan, options, err));
     choice.skip_if = plan->skip_if;
     memcpy(choice.us, plan->info.skip_us, sizeof choice.us);
-    if (cache)
+    if (cache && choice.us[0] >= 0 && choice.us[1] >= 0)
         gx_cache_add_skip(cache, key, &choice);
     return GX_OK;
 }

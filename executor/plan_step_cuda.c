@@ -199,7 +199,8 @@ gx_status gx_planning_choose_step(gx_planning *p, gx_trial *trial, gx_error *err
     }
     if (p->options->programmatic == GX_AUTO && plan->programmatic)
         GX_TRY(try_edges(trial, err));
-    if (p->cache)
+    /* Without room to time it nothing was found out. */
+    if (p->cache && plan->info.lane_us[plan->n_lanes - 1] >= 0)
         remember(p->cache, key, plan);
     return GX_OK;
 }

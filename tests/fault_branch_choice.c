@@ -125,18 +125,27 @@ static void the_faster_way_is_taken_and_remembered(void **state)
 static void a_device_without_room_takes_the_predicate(void **state)
 {
     const gx_device_info card = { .name = "card", .driver_version = 13000 };
+    char *folder = test_path("no_room");
     path_program program;
+    gx_cache *cache;
+    gx_error err;
 
     (void)state;
     path_open_scaled(&program, 1, GX_OFF, false);
+    assert_ok(gx_cache_open(folder, &card, &cache, &err), &err);
     fake_set_branch_ms(-0.25);
     fake_set_free_bytes(1000);
-    const gx_plan_info info = choose(&program, &card, NULL);
+    gx_plan_info info = choose(&program, &card, cache);
     fake_set_free_bytes((size_t)8 << 30);
-    fake_set_branch_ms(0);
     assert_false(info.skip_if);
     assert_true(info.skip_us[0] < 0 && info.skip_us[1] < 0);
+    /* What was not timed is not remembered. */
+    info = choose(&program, &card, cache);
+    assert_true(info.skip_if && info.skip_us[1] > 0);
+    fake_set_branch_ms(0);
+    gx_cache_close(cache);
     path_close(&program);
+    free(folder);
 }
 
 static gx_status choose_afresh(void *user, gx_error *err)

@@ -88,6 +88,28 @@ static void a_device_without_room_or_loops_takes_what_it_can(void **state)
     path_close(&program);
 }
 
+/* A device that had no room may have it the next time. */
+static void what_was_not_timed_is_not_remembered(void **state)
+{
+    const gx_device_info card = { .name = "card", .cc_major = 9 };
+    const gx_plan_options automatic = { .steps_per_launch = GX_STEPS_AUTO };
+    char *folder = test_path("no_room");
+    path_program program;
+    gx_cache *cache;
+    gx_error err;
+
+    (void)state;
+    path_open(&program, 1);
+    assert_ok(gx_cache_open(folder, &card, &cache, &err), &err);
+    fake_set_free_bytes(1000);
+    assert_true(choose(&program, &automatic, cache).launch_trial[0].us < 0);
+    fake_set_free_bytes((size_t)8 << 30);
+    assert_true(choose(&program, &automatic, cache).launch_trial[0].us > 0);
+    gx_cache_close(cache);
+    path_close(&program);
+    free(folder);
+}
+
 static void a_choice_is_remembered_by_what_was_asked(void **state)
 {
     const gx_device_info card = { .name = "card", .cc_major = 9 };
@@ -353,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_fastest_is_taken),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(a_device_without_room_or_loops_takes_what_it_can),
+        cmocka_unit_test(what_was_not_timed_is_not_remembered),
         cmocka_unit_test(a_choice_is_remembered_by_what_was_asked),
         cmocka_unit_test(a_trial_that_fails_is_told),
         cmocka_unit_test(an_epoch_is_launches_and_a_remainder),
