@@ -430,6 +430,8 @@ static bool check_together(const gx_args *args)
         wrong = "--quiet and --verbose";
     else if (args->blocks && (args->outs.n || args->loss_out || args->json))
         wrong = "--blocks and --out, --loss-out or --json";
+    else if (args->target == GX_TARGET_CPU && args->nsys_window)
+        wrong = "--device cpu and --nsys-window";
     if (wrong)
         gx_say_usage(args, "%s exclude each other", wrong);
     return !wrong;

@@ -2,11 +2,13 @@
  * others back, for the steps cannot be had again as cheaply. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host_tensor.h"
 #include "out_folders.h"
 #include "run_report.h"
 #include "saved_state.h"
+#include "staging.h"
 
 static gx_status write_output(gx_run *run, const gx_value_info *value, const char *path,
                               gx_error *err)
@@ -21,37 +23,71 @@ static gx_status write_output(gx_run *run, const gx_value_info *value, const cha
     return st;
 }
 
-/* A value's name as a file of `folder`; a name has no slash. */
-static gx_status write_into(gx_run *run, const gx_value_info *value, const char *folder,
-                            gx_error *err)
+/* What a file in `from` could not be made of, said of the place that it was made for. */
+static gx_status of_place(gx_status st, const gx_error *why, const char *place,
+                          gx_error *err)
 {
-    char *const path = gx_saved_path(folder, value->name, ".npy");
+    if (st == GX_ERR_WRITE && why->native != 0)
+        return GX_FAIL_NATIVE(err, st, why->native, "%s: %s", place,
+                              strerror(why->native));
+    return st == GX_OK ? st : GX_FAIL(err, st, "%s: %s", place, why->message);
+}
+
+/* A value's name as a file of the folder; a name has no slash. What stands there and is
+ * no file, such as a pipe, is written to. *keeps_older: an older one stays, for want of
+ * it. */
+static gx_status write_into(gx_run *run, const gx_value_info *value,
+                            const gx_staging *staging, bool *keeps_older, gx_error *err)
+{
+    char *const path = gx_saved_path(staging->inside, value->name, ".npy");
+    char *const place = gx_saved_path(staging->folder, value->name, ".npy");
+    struct stat older;
+    gx_error why = { 0 };
     gx_status st;
 
-    if (!path)
-        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    if (gx_is_saved(value))
-        st = gx_saved_write_tensor(&run->session, value, path, err);
-    else
-        st = write_output(run, value, path, err);
+    if (!path || !place) {
+        *keeps_older = true;
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+        goto done;
+    }
+    const bool is_older = stat(place, &older) == 0;
+    const char *const to = is_older && !S_ISREG(older.st_mode) ? place : path;
+
+    st = gx_is_saved(value) ? gx_saved_write_tensor(&run->session, value, to, &why)
+                            : write_output(run, value, to, &why);
+    if (st != GX_OK && is_older)
+        *keeps_older = true;
+    st = of_place(st, &why, place, err);
+done:
+    free(place);
     free(path);
     return st;
 }
 
+/* A tensor that finds no room keeps none of the others back, unless an older one stands
+ * in its place: with the others new, the folder would be of two runs and look whole. */
 static gx_status write_folder(gx_run *run, const char *folder, gx_error *err)
 {
     const gx_graph *const graph = run->session.graph[run->history.last_program];
-    gx_status st = GX_OK;
+    bool keeps_older = false;
+    gx_error why = { 0 };
+    gx_staging staging;
+    gx_status st;
 
-    /* A tensor that finds no room keeps none of the others back. */
+    GX_TRY(gx_staging_open(&staging, folder, err));
+    st = of_place(gx_saved_write_plans(&run->session, staging.inside, &why), &why, folder,
+                  err);
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
 
         if (gx_is_delivered(&value))
-            st = gx_first(st, write_into(run, &value, folder, st == GX_OK ? err : NULL));
+            st = gx_first(st, write_into(run, &value, &staging, &keeps_older,
+                                         st == GX_OK ? err : NULL));
     }
-    return gx_first(
-        st, gx_saved_write_plans(&run->session, folder, st == GX_OK ? err : NULL));
+    if (keeps_older)
+        gx_error_prefix(err, "the folder keeps what it had");
+    return gx_first(st,
+                    gx_staging_close(&staging, !keeps_older, st == GX_OK ? err : NULL));
 }
 
 static gx_status write_named(gx_run *run, const char *name, const char *path,

@@ -10,7 +10,8 @@ static void flatten(char *text)
 
 static bool asks_for_gpu(const gx_args *args)
 {
-    return args->graph || args->eager || args->gpu >= 0 || args->target == GX_TARGET_GPU;
+    return args->graph || args->eager || args->gpu >= 0 || args->nsys_window ||
+           args->target == GX_TARGET_GPU;
 }
 
 /* On the CPU there is one way to run an op, and nothing is launched. */

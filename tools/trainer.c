@@ -440,7 +440,7 @@ static void remark_short(const trainer *t)
 
     if (t->data.n_train > 0 && t->data.n_train / t->data.batch < most)
         most = t->data.n_train / t->data.batch;
-    if (k > most)
+    if (k > 1 && k > most)
         gx_say(t->session->args,
                "%lld step%s at a time are fewer than the %lld of a launch: one step a "
                "launch",

@@ -15,6 +15,9 @@ for visible in '' -1 99; do
     run 3 run "$examples/inference.yaml" --eager
     run 3 run "$examples/inference.yaml" --gpu 0
     run 3 run "$examples/inference.yaml" --device gpu
+    run 3 run "$examples/inference.yaml" --nsys-window
+    out_is_empty
+    ! grep -q cudaProfiler "$work/err" || fail "$last: tries to open a window"
     run 3 compare "$examples/mnist_mlp.yaml" --json "$work/compare.json"
     out_is_empty
     err 'needs a GPU'

@@ -158,4 +158,17 @@ run 2 run "$digits" --device cpu --steps 1 --in gexec.sample="$work/counter.npy"
 err 'gexec.sample is 65535: expected a training row, 0 to 1437'
 counter '\005\000\000\000'
 run 0 run "$digits" --device cpu -q --steps 1 --in gexec.step="$work/counter.npy"
+
+# A tensor that finds no room where an older one stands leaves the folder of one run.
+run 0 run "$digits" --device cpu -q --steps 3 --out "$work/kept"
+cp -r "$work/kept" "$work/before"
+(ulimit -f 20; trap '' XFSZ
+ "$gexec" run "$digits" --device cpu -q --steps 3 --resume "$work/kept" --out "$work/kept" \
+     >"$work/out" 2>"$work/err")
+status=$?
+last='a run that finds no room in the folder that it goes on from'
+[ $status = 4 ] || fail "$last ends with $status"
+err '^gexec run: the folder keeps what it had: .*/kept/[a-z0-9.]+\.npy: File too large$'
+out '^digits-mlp: 3 steps'
+diff -r "$work/before" "$work/kept" >&2 || fail "$last mixes two runs"
 finish

@@ -230,6 +230,10 @@ run 0 run "$digits" --device cpu --steps 2 -q --json -
 grep -q '"loss_not_finite_from": null' "$work/out" || fail "a finite loss is told as another"
 grep -A 1 '"shape"' "$work/out" | tr -d ' \n' | grep -q '"shape":\[' || fail "a shape is no array"
 
+# A batch of more rows than there are is no matter of launches, where one has one step.
+run 0 run "$digits" --device cpu --steps 1 --set batch=5000
+! grep -q 'steps at a time' "$work/err" || fail "$last: a remark on launches of one step"
+
 # A parameter that nothing updates is named, once and not under -q; a frozen one is not.
 sed '/name: b1_update/d' "$examples/handwritten_backward.yaml" >"$work/left.yaml"
 run 0 run "$work/left.yaml" --device cpu --steps 2

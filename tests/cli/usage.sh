@@ -111,6 +111,8 @@ run 2 run "$digits" --graph --eager
 err '--graph and --eager exclude each other'
 run 2 run "$digits" --device cpu --graph
 err '--device cpu and --graph exclude each other'
+run 2 run "$digits" --device cpu --nsys-window
+err '--device cpu and --nsys-window exclude each other'
 run 2 run "$digits" --steps 1 --epochs 1
 err '--steps and --epochs exclude each other'
 run 2 plan "$digits" --dot --stage graph
