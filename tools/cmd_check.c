@@ -5,6 +5,7 @@
 #include "interrupt.h"
 #include "json_out.h"
 #include "run_report.h"
+#include "text_format.h"
 #include "text_table.h"
 
 enum { MOST_ROWS = 40 };
@@ -52,12 +53,12 @@ static void add_row(gx_text_table *table, const gx_check_row *row)
     gx_text_table_cell(table, "%s", row->value.name);
     gx_text_table_cell(table, "%s", gx_words_shape(row->value.rank, row->value.dim).text);
     gx_text_table_cell(table, "%.2e",
-                       row->norm > 0 ? row->error / row->norm : row->error);
+                       gx_plain_nan(row->norm > 0 ? row->error / row->norm : row->error));
     gx_text_table_cell(table, "%.2e",
                        row->norm > 0 ? row->allowed / row->norm : row->allowed);
     gx_text_table_cell(table, "%s", row->position.text);
-    gx_text_table_cell(table, "%.9g", row->found);
-    gx_text_table_cell(table, "%.9g", row->expected);
+    gx_text_table_cell(table, "%.9g", gx_plain_nan(row->found));
+    gx_text_table_cell(table, "%.9g", gx_plain_nan(row->expected));
     gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
 }
 
@@ -147,8 +148,8 @@ static void print_gradients(const gx_check *check, FILE *out)
         gx_text_table_cell(table, "%s", row->parameter.name);
         gx_text_table_cell(table, "%lld", (long long)row->n_elements);
         gx_text_table_cell(table, "%s", row->position.text);
-        gx_text_table_cell(table, "%.9g", row->gradient);
-        gx_text_table_cell(table, "%.9g", row->difference);
+        gx_text_table_cell(table, "%.9g", gx_plain_nan(row->gradient));
+        gx_text_table_cell(table, "%.9g", gx_plain_nan(row->difference));
         gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
     }
     fputs("\nGradients against central differences of the loss, in doubles\n", out);

@@ -1,6 +1,7 @@
 /* The program: finds the command and runs it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ int main(int argc, char **argv)
     int exit_status = GX_EXIT_USAGE;
 
     fill_standard_streams();
+    /* To write past a limit on the size of files then fails like any other write. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], GX_TRACED_PASS) == 0)
         return gx_pass_main(argc, argv);
     if (!gx_args_parse(&args, argc, argv))

@@ -64,7 +64,7 @@ static void put_figures(const gx_progress *progress, char *line,
     const double rate = elapsed > 0 ? (double)point->step / elapsed : 0;
 
     for (size_t i = 0; i < point->n_columns; i++)
-        append(line, " %s %.4g", point->names[i], point->values[i]);
+        append(line, " %s %.4g", point->names[i], gx_plain_nan(point->values[i]));
     if (rate > 0) {
         append(line, rate < 10 ? " %.2f steps/s" : " %.0f steps/s", rate);
         append(line, " %s left",

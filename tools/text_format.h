@@ -2,6 +2,7 @@
 #ifndef GX_TEXT_FORMAT_H
 #define GX_TEXT_FORMAT_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,12 @@ enum { GX_FORMAT_SIZE = 64 };
 typedef struct gx_words {
     char text[GX_FORMAT_SIZE];
 } gx_words;
+
+/* For printf, which tells the sign that some NaNs have. */
+static inline double gx_plain_nan(double x)
+{
+    return isnan(x) ? (double)NAN : x;
+}
 
 gx_words gx_words_seconds(double seconds); /* "93.1 us"; "n/a" below 0 and for NaN */
 gx_words gx_words_bytes(double bytes);     /* "1.50 MiB" */

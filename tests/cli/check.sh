@@ -52,8 +52,10 @@ inputs:
 params:
   w: {shape: [3, 2], init: {constant: 1.0e+38}}
 ops:
-  - {op: gemm, name: y, a: x, b: w}
-outputs: [y]
+  - {op: gemm, name: h, a: x, b: w}
+  - {op: sub, name: y, a: h, b: h}
+outputs: [h, y]
 END
 run 1 check "$work/nan.yaml" --device cpu
+! grep -qe -nan "$work/out" || fail "$last tells the sign of a NaN"
 finish

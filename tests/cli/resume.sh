@@ -162,7 +162,7 @@ run 0 run "$digits" --device cpu -q --steps 1 --in gexec.step="$work/counter.npy
 # A tensor that finds no room where an older one stands leaves the folder of one run.
 run 0 run "$digits" --device cpu -q --steps 3 --out "$work/kept"
 cp -r "$work/kept" "$work/before"
-(ulimit -f 20; trap '' XFSZ
+(ulimit -f 20
  "$gexec" run "$digits" --device cpu -q --steps 3 --resume "$work/kept" --out "$work/kept" \
      >"$work/out" 2>"$work/err")
 status=$?
