@@ -31,8 +31,8 @@ static bool can_be_cut(const gx_graph *graph, const gx_unit *unit)
 {
     const gx_alternative *at = unit->alternative;
 
-    if (unit->phase != GX_PHASE_OPTIMIZER || !at || at->repeat != GX_REPEAT_LAST || at->elides ||
-        at->pattern[1])
+    if (unit->phase != GX_PHASE_OPTIMIZER || !at || at->repeat != GX_REPEAT_LAST ||
+        at->elides || at->pattern[1])
         return false;
     for (int32_t i = 0; i < unit->n_nodes; i++) {
         if (!updates(graph, unit->first_node + i))

@@ -250,10 +250,10 @@ static const char *const adamw[] = { "adamw", NULL };
 #define ALTERNATIVE(alternative, ops)                                            \
     .name = alternative, .pattern = ops, .refuses = refuses, .prepare = prepare, \
     .launch = launch
-#define BOTH(ops)                                   \
-    { ALTERNATIVE("kernel", ops), .strict = true }, \
-    {                                               \
-        ALTERNATIVE("multi", ops), .repeat = GX_REPEAT_LAST   \
+#define BOTH(ops)                                           \
+    { ALTERNATIVE("kernel", ops), .strict = true },         \
+    {                                                       \
+        ALTERNATIVE("multi", ops), .repeat = GX_REPEAT_LAST \
     }
 
 const gx_alternative gx_optimizer_alternatives[] = {

@@ -8,8 +8,12 @@ static const char *const tail[] = { "bend", "update", NULL };
 
 static const gx_alternative at_one = { .name = "one", .pattern = one };
 static const gx_alternative at_two = { .name = "two", .pattern = two, .elides = true };
-static const gx_alternative at_run = { .name = "run", .pattern = run, .repeat = GX_REPEAT_LAST };
-static const gx_alternative at_tail = { .name = "tail", .pattern = tail, .repeat = GX_REPEAT_LAST };
+static const gx_alternative at_run = { .name = "run",
+                                       .pattern = run,
+                                       .repeat = GX_REPEAT_LAST };
+static const gx_alternative at_tail = { .name = "tail",
+                                        .pattern = tail,
+                                        .repeat = GX_REPEAT_LAST };
 
 /* make, bend, update, update, update, make */
 static int set_up(void **state)
