@@ -56,12 +56,13 @@ class Tasks(unittest.TestCase):
         return args
 
     def run_all(self, args, *names):
-        """The report of these tasks, what was said, and the exit status."""
+        """The report of these tasks, each in a folder of its own, what was said, and the exit
+        status."""
         said = io.StringIO()
         report = model.Report(args, rows=[])
         with contextlib.redirect_stdout(said):
             for (name, _), row, reason in model.each(
-                    args, work, [(name, self.folder) for name in names]):
+                    args, work, [(name, tempfile.mkdtemp(dir=self.folder)) for name in names]):
                 if reason:
                     report.add_reason(name, reason)
                 else:
