@@ -248,7 +248,8 @@ static bool is_chain(const gx_site *site)
 }
 
 /* In a chain of products weights of this size keep what goes through them as large as it
- * was: a variance of 1 / k, and without that f16 would overflow. */
+ * was, and without that f16 would overflow: a variance of 1 / k, or of 1 / n where they
+ * are stored turned, which comes to the same over layers that follow one another. */
 static double size_of(const gx_bench *bench, const gx_selector *selector,
                       const operand *at)
 {

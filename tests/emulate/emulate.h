@@ -18,11 +18,12 @@
  * - a launch that the card would refuse.
  *
  * What it cannot show: anything about time; what PTX and the assembler make of a kernel,
- * registers among it; the memory model, since every store is seen at once and in order
- * (a fence or a .release that is missing, a race inside a stretch between two barriers
- * that goes well in any order of the threads); and blocks that run at the same time but
- * in no cluster, since here one is done before the next begins. The tests on a GPU show
- * those.
+ * registers among it; whether a warp is whole where an instruction is for whole warps, as
+ * the barriers of a cluster are; the memory model, since every store is seen at once and
+ * in order (a fence or a .release that is missing, a race inside a stretch between two
+ * barriers that goes well in any order of the threads); and blocks that run at the same
+ * time but in no cluster, since here one is done before the next begins. The tests on a
+ * GPU show those.
  *
  * How a kernel is tested: its .cu file is added to the list of tests/CMakeLists.txt. It
  * declares dynamic shared memory by GX_DYNAMIC_SHARED and names kernels by gx_kernel, and
