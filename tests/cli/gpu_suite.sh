@@ -84,11 +84,11 @@ rm "$work/gpu_gemm"
 # What the budget ends is named with where it was, and so is what was not begun.
 echo hang >"$work/gpu_kernels"
 echo "hang 1" >"$work/conformance"
-suite 3 --budget 12 "$build" plain synccheck
+suite 3 --budget 20 "$build" plain synccheck
 says '^plain +gpu_kernels +not finished +[0-9]+s +\[ RUN      \] a_long_test'
 says '^plain +conformance.1 +not finished +[0-9]+s +stopped in case 7, gemm'
 says '^plain +gpu_gemm +ok'
-says '^gpu_suite: not run or not finished in 12 s:$'
+says '^gpu_suite: not run or not finished in 20 s:$'
 says '^  plain gpu_kernels$'
 says '^  plain conformance.1$'
 says '^  synccheck gpu_rows$'
