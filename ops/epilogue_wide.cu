@@ -8,8 +8,37 @@ namespace
 {
 
 constexpr int X = 16, Y = 32; /* threads along columns and rows */
-constexpr int ROWS = 4;       /* that a thread should have before there are more blocks */
+constexpr int ROWS = 4;       /* of a thread at once, and before there are more blocks */
 constexpr int MAX_GRID_Y = 65535;
+
+/* COUNT rows of a thread, `step` elements apart. All of them are asked for before the
+ * first is used: after a store, which may be to the same place, none could be. */
+template <int COUNT, int ACT, typename T, int N>
+__device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at,
+                                        int64_t step, float (&total)[N])
+{
+    const T *dy = static_cast<const T *>(e.dy), *saved = static_cast<const T *>(e.saved);
+    T *dx = static_cast<T *>(e.dx);
+    gx_vector<T, N> d[COUNT], s[COUNT];
+
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        d[j] = gx_vector_at<N>(dy + at + j * step);
+        s[j] = ACT == GX_ACT_NONE ? d[j] : gx_vector_at<N>(saved + at + j * step);
+    }
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        float v[N];
+
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            v[i] = gx_act_backward(ACT, gx_to_float(d[j].at[i]), gx_to_float(s[j].at[i]));
+            total[i] += v[i];
+        }
+        if (dx != nullptr)
+            gx_store_widest(dx + at + j * step, v);
+    }
+}
 
 /* Threads of one column add in the order of y, blocks of a cluster in theirs. */
 template <typename T, int ACT>
@@ -18,8 +47,7 @@ __global__ void __launch_bounds__(X *Y)
 {
     constexpr int N = gx_widest<T>, WIDTH = X * N;
     __shared__ float sums[Y][WIDTH], blocks[GX_MAX_CLUSTER][WIDTH];
-    const T *dy = static_cast<const T *>(e.dy), *saved = static_cast<const T *>(e.saved);
-    T *dx = static_cast<T *>(e.dx), *dbias = static_cast<T *>(e.dbias);
+    T *dbias = static_cast<T *>(e.dbias);
     const int64_t first = (int64_t)blockIdx.x * WIDTH, c = first + threadIdx.x * N;
     const int64_t row_step = (int64_t)gridDim.y * Y;
     const int own = (int)(threadIdx.y * X + threadIdx.x);
@@ -29,22 +57,15 @@ __global__ void __launch_bounds__(X *Y)
     if (is_cluster)
         gx_arrive_at_cluster(false);
     gx_begin_kernel();
-#pragma unroll 4
-    for (int64_t r = (int64_t)blockIdx.y * Y + threadIdx.y; c < e.columns && r < e.rows;
-         r += row_step) {
-        const int64_t at = r * e.columns + c;
-        float v[N], s[N] = {};
+    int64_t r = (int64_t)blockIdx.y * Y + threadIdx.y;
 
-        gx_load_vector(v, dy + at);
-        if (ACT != GX_ACT_NONE)
-            gx_load_vector(s, saved + at);
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            v[i] = gx_act_backward(ACT, v[i], s[i]);
-            total[i] += v[i];
-        }
-        if (dx != nullptr)
-            gx_store_vector(dx + at, v);
+    if (c < e.columns) {
+        const int64_t step = row_step * e.columns;
+
+        for (; r + (ROWS - 1) * row_step < e.rows; r += ROWS * row_step)
+            go_back<ROWS, ACT, T>(e, r * e.columns + c, step, total);
+        for (; r < e.rows; r += row_step)
+            go_back<1, ACT, T>(e, r * e.columns + c, step, total);
     }
     if (dbias == nullptr)
         return;
@@ -81,7 +102,7 @@ static const void *instance(const gx_epilogue_bwd *e)
         switch (e->act) {
 #define WIDE_CASE(act, name, reads, flops) \
     case GX_ACT_##act:                     \
-        return (const void *)epilogue_bwd_wide_kernel<T, GX_ACT_##act>;
+        return gx_kernel(epilogue_bwd_wide_kernel<T, GX_ACT_##act>);
             GX_ACT_LIST(WIDE_CASE)
 #undef WIDE_CASE
         default:

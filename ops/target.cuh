@@ -29,6 +29,23 @@ static __device__ __forceinline__ void gx_hide(size_t &x)
     asm volatile("" : "+l"(x));
 }
 
+/* 1 / x to one unit in the last place, for x from 1 on; 0 from 2^126 on. */
+static __device__ __forceinline__ float gx_reciprocal(float x)
+{
+    float y;
+
+    asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* One store of 16 bytes, to an address that is a multiple of them. */
+static __device__ __forceinline__ void gx_store_16(void *to, uint4 bits)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};\n" ::"l"(to), "r"(bits.x),
+                 "r"(bits.y), "r"(bits.z), "r"(bits.w)
+                 : "memory");
+}
+
 /* --- tensor cores --- */
 
 /* x rounded to tf32, ties away from zero. */

@@ -358,12 +358,6 @@ static inline float __uint_as_float(uint32_t bits)
     return x;
 }
 
-/* 1 / x is 0 from 2^126 on, as the card has it. */
-static inline float __fdividef(float x, float y)
-{
-    return fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? 0.0f * x : x / y;
-}
-
 static inline float __fmul_rn(float x, float y)
 {
     return x * y;
@@ -411,6 +405,19 @@ template <typename... ARGS> static inline const void *gx_kernel(void (*kernel)(A
 
 template <typename T> static inline void gx_hide(T &)
 {
+}
+
+/* 0 from 2^126 on, as the card has it. */
+static inline float gx_reciprocal(float x)
+{
+    return x > 0x1p126f ? 0.0f : 1.0f / x;
+}
+
+static inline void gx_store_16(void *to, uint4 bits)
+{
+    if ((size_t)to % sizeof bits != 0)
+        emulate::fail("a store of 16 bytes to %p", to);
+    memcpy(to, &bits, sizeof bits);
 }
 
 /* To the nearest number of 10 bits, ties away from zero. */
