@@ -239,8 +239,8 @@ static void device_architecture(char *text, size_t size)
     (void)cudaGetLastError();
 }
 
-gx_status gx_load_kernel(const void *kernel, size_t shared_bytes, const char *name,
-                         gx_error *err)
+static gx_status load_kernel(const void *kernel, size_t shared_bytes, const char *name,
+                             gx_error *err)
 {
     struct cudaFuncAttributes attributes;
     char call[160];
@@ -266,6 +266,20 @@ gx_status gx_load_kernel(const void *kernel, size_t shared_bytes, const char *na
         (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)shared_bytes),
         call, __FILE__, __LINE__, err);
+}
+
+/* A kernel has one limit, which is raised and never lowered: of two threads that both
+ * found the old one, that with the smaller need might set its own last. */
+static pthread_mutex_t limits = PTHREAD_MUTEX_INITIALIZER;
+
+gx_status gx_load_kernel(const void *kernel, size_t shared_bytes, const char *name,
+                         gx_error *err)
+{
+    pthread_mutex_lock(&limits);
+    const gx_status st = load_kernel(kernel, shared_bytes, name, err);
+
+    pthread_mutex_unlock(&limits);
+    return st;
 }
 
 /* How many of these clusters the device can run at once: none where a part of it that

@@ -46,6 +46,10 @@ void fake_set_device_count(int n_devices);
 void fake_set_cc(int cc);
 /* Blocks of the largest cluster that it has room for; 16. */
 void fake_set_most_cluster(unsigned blocks);
+/* Called by the next cudaFuncGetAttributes once it has its answer, without a GPU. */
+void fake_on_attributes(void (*hook)(void));
+/* The dynamic shared memory that a kernel was allowed last. */
+int fake_shared_limit(void);
 /* The CUDA version of the simulated driver, as 13000. */
 void fake_set_driver(int version);
 /* Free bytes of the simulated card. */

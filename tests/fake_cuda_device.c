@@ -300,6 +300,19 @@ WRAPS(cudaFuncSetAttribute);
 WRAPS(cudaLaunchKernelExC);
 WRAPS(cudaOccupancyMaxActiveClusters);
 
+static void (*on_attributes)(void);
+static int shared_limit;
+
+void fake_on_attributes(void (*hook)(void))
+{
+    on_attributes = hook;
+}
+
+int fake_shared_limit(void)
+{
+    return shared_limit;
+}
+
 cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
                                          const void *kernel)
 {
@@ -309,6 +322,12 @@ cudaError_t __wrap_cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
     memset(attributes, 0, sizeof *attributes);
     attributes->maxDynamicSharedSizeBytes = 48 << 10;
     attributes->maxThreadsPerBlock = 1024;
+    if (on_attributes) {
+        void (*const hook)(void) = on_attributes;
+
+        on_attributes = NULL;
+        hook();
+    }
     return cudaSuccess;
 }
 
@@ -316,8 +335,11 @@ cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel,
                                         enum cudaFuncAttribute attribute, int value)
 {
     ENTER(cudaFuncSetAttribute);
-    return fake_is_real() ? __real_cudaFuncSetAttribute(kernel, attribute, value)
-                          : cudaSuccess;
+    if (fake_is_real())
+        return __real_cudaFuncSetAttribute(kernel, attribute, value);
+    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize)
+        shared_limit = value;
+    return cudaSuccess;
 }
 
 cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *n_clusters, const void *kernel,

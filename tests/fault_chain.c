@@ -2,13 +2,17 @@
  * which are refused, and that each call may fail. */
 #include "fake_cuda_planned.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "builder.h"
 #include "chain.h"
 #include "gemm_cuda.h"
+#include "launch.h"
 #include "plan.h"
 #include "support_walk.h"
 
@@ -313,6 +317,47 @@ static void each_call_may_fail(void **state)
     }
 }
 
+/* --- two threads, one kernel --- */
+
+enum { LESS = 60 << 10, MORE = 100 << 10 };
+
+static struct {
+    pthread_t thread;
+    atomic_bool ended;
+    gx_status st;
+} other;
+
+static void *load_more(void *user)
+{
+    gx_error err;
+
+    other.st = gx_load_kernel(&other, MORE, "kernel", &err);
+    atomic_store(&other.ended, true);
+    return user;
+}
+
+/* While one thread has found the limit and not raised it yet, another that needs more
+ * gets as far as it can. */
+static void let_another_load(void)
+{
+    assert_int_equal(pthread_create(&other.thread, NULL, load_more, NULL), 0);
+    for (int i = 0; i < 100 && !atomic_load(&other.ended); i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static void a_limit_is_never_lowered_by_another_thread(void **state)
+{
+    gx_error err;
+
+    (void)state;
+    fake_begin();
+    fake_on_attributes(let_another_load);
+    assert_ok(gx_load_kernel(&other, LESS, "kernel", &err), &err);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    assert_int_equal(other.st, GX_OK);
+    assert_int_equal(fake_shared_limit(), MORE);
+}
+
 /* --- plans --- */
 
 /* Nodes of each kind of unit that was forced. */
@@ -438,6 +483,7 @@ int main(void)
         cmocka_unit_test(operands_that_are_not_aligned_are_refused),
         cmocka_unit_test(a_card_without_room_for_a_large_cluster_takes_a_wider_tile),
         cmocka_unit_test(each_call_may_fail),
+        cmocka_unit_test(a_limit_is_never_lowered_by_another_thread),
         cmocka_unit_test(a_training_step_has_three_runs),
         cmocka_unit_test(samples_run_in_chains),
         cmocka_unit_test(a_plan_file_has_no_chain_that_is_none),

@@ -15,11 +15,6 @@ enum { MOST = 512 };
 /* By alternative: in a model whose operands are wide, in one with sums of many rows. */
 static bool multiplies[MOST], adds[MOST];
 
-static bool is_wide(const numerics_model *model)
-{
-    return model->precisions[1] == NULL;
-}
-
 static bool has_sums(const numerics_model *model)
 {
     bool has = false;
@@ -38,7 +33,7 @@ static void mark(const numerics_model *model, const gx_plan *plan, const char *n
         for (size_t u = 0; u < plan->n_units; u++) {
             if (plan->units[u].alternative != at || strcmp(at->name, name) != 0)
                 continue;
-            multiplies[i] |= is_wide(model);
+            multiplies[i] |= numerics_is_wide(model);
             adds[i] |= has_sums(model);
         }
     }

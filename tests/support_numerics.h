@@ -34,6 +34,9 @@ typedef struct numerics_model {
 
 extern const numerics_model numerics_models[];
 const numerics_model *numerics_find(const char *name);
+/* Its operands have more digits than the narrower types, so f32 is all it is there for.
+ */
+bool numerics_is_wide(const numerics_model *model);
 
 /* Whether GX_TEST_WRONG is `what`, by which a run shows that these tests notice. "tf32":
  * that type is asked for where f32 was to be. "bf16": a sum is what it is when kept in

@@ -470,6 +470,11 @@ const numerics_model *numerics_find(const char *name)
     return NULL;
 }
 
+bool numerics_is_wide(const numerics_model *model)
+{
+    return model->precisions[1] == NULL;
+}
+
 bool numerics_has_f32(const char *alternative)
 {
     return strncmp(alternative, "direct", 6) != 0 && strcmp(alternative, "chain") != 0 &&

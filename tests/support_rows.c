@@ -181,13 +181,18 @@ static void find_truth(const test_call *b)
 
 bool test_call_covers(const gx_alternative *alternative, const test_call *calls, int n)
 {
-    int i = 0;
+    const bool repeats = alternative->repeat == GX_REPEAT_ALL;
+    int length = 0;
 
-    for (; alternative->pattern[i]; i++) {
-        if (i >= n || strcmp(alternative->pattern[i], gx_op_name(calls[i].call.op)) != 0)
+    while (alternative->pattern[length])
+        length++;
+    if (repeats ? n < length || n % length != 0 : n != length)
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(alternative->pattern[i % length], gx_op_name(calls[i].call.op)) != 0)
             return false;
     }
-    return i == n;
+    return true;
 }
 
 /* What the launches of a group must leave as they were. */

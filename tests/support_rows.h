@@ -44,7 +44,8 @@ typedef struct test_call {
 /* A call without operands. */
 gx_call test_call_of(const char *op);
 void test_call_bind(test_call *call, int arg, test_operand *operand);
-/* The alternative's pattern is these calls. */
+/* The alternative's pattern is these calls, or these are several of it where it may stand
+ * several times. */
 bool test_call_covers(const gx_alternative *alternative, const test_call *calls, int n);
 /* Runs one candidate and waits; returns how many there are, 0 where it does not apply. */
 int test_call_run(test_device *device, const gx_alternative *alternative,

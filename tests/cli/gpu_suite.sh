@@ -24,6 +24,7 @@ END
 cat >"$work/conformance" <<'END'
 #!/usr/bin/env bash
 [ "$1" = gpu ] || exit 2
+echo "$2 $3" >>"$FAKE/turns"
 if [ "$(cat "$FAKE/conformance" 2>/dev/null)" = "hang $3" ]; then
     trap 'echo "stopped in case 7, gemm; 5 checks, 0 failures"; exit 143' TERM
     sleep 600 &
@@ -73,6 +74,14 @@ says '^plain +gpu_kernels +ok .* 3 passed, 0 failed, 0 skipped'
 says '^memcheck +gpu_kernels +ok .* ERROR SUMMARY: 0 errors'
 says '^plain +conformance, all +conformance: 40 checks, 8 alternatives forced, 4 plans'
 says '^gpu_suite: all passed$'
+
+# Cases stand in turn by precision, of which there are four: every second would miss some.
+: >"$work/turns"
+suite 0 "$build" synccheck racecheck
+[ "$(wc -l <"$work/turns")" -ge 6 ] || fail "few turns of the conformance"
+while read -r every first; do
+    [ $((every % 2)) = 1 ] || fail "conformance gpu $every $first misses a precision"
+done <"$work/turns"
 
 # A failure is one, whatever the budget.
 echo fail >"$work/gpu_gemm"
