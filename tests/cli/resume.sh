@@ -138,8 +138,13 @@ END
 mkdir "$work/nothing"
 run 2 run "$work/many.yaml" --device cpu --resume "$work/nothing"
 err 'there is no a_name_of_some_length.npy, another_long_name_here.npy, the_third_[a-z_]*.npy, .*\.npy and [1-3] more: parameters of the model$'
+# What is wrong with a file: which, of which tensor, and what was expected.
 run 2 run "$digits" --device cpu --resume "$work/m"
-err 'shape'
+out_is_empty
+err "^gexec run: $work/m/w1.npy: 'w1': expected shape \[64, 256\], found \[784, 8\]$"
+run 2 run "$digits" --device cpu --in w1="$work/m/w1.npy"
+out_is_empty
+err "^gexec run: $work/m/w1.npy: 'w1': expected shape \[64, 256\], found \[784, 8\]$"
 
 # Counters of gexec's own: what they cannot be is refused at once.
 counter()
