@@ -130,8 +130,9 @@ static size_t collect(const gx_args *args, gx_destination *list)
         gx_destination *const to = &list[n++];
 
         *to = (gx_destination){ .path = out->value, .is_folder = !out->name };
-        snprintf(to->flag, sizeof to->flag, "--out %.200s%s", out->name ? out->name : "",
-                 out->name ? "=" : "");
+        snprintf(to->flag, sizeof to->flag, "--out %.200s%s%s",
+                 out->name ? out->name : "",
+                 out->name && strlen(out->name) > 200 ? "..." : "", out->name ? "=" : "");
     }
     if (args->plan)
         list[n++] = (gx_destination){ .flag = "--plan ",

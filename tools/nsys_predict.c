@@ -33,7 +33,7 @@ static void print_step(const gx_prediction *prediction, const gx_trace *trace, F
             prediction->n_streams == 1 ? "" : "s");
     switch (prediction->by) {
     case GX_PREDICT_BY_RANGE:
-        fprintf(out, "by ranges named '%.60s'", range);
+        fprintf(out, "by ranges named '%s'", range);
         break;
     case GX_PREDICT_BY_SEQUENCE:
         fputs("as the sequence of launches that repeats", out);
@@ -43,7 +43,7 @@ static void print_step(const gx_prediction *prediction, const gx_trace *trace, F
               out);
         break;
     default:
-        fprintf(out, "as the outermost range, '%.60s'", range);
+        fprintf(out, "as the outermost range, '%s'", range);
     }
     fprintf(out, ": %lld step%s", (long long)prediction->n_steps,
             prediction->n_steps == 1 ? "" : "s");

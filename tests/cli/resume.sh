@@ -137,7 +137,25 @@ outputs: [h6]
 END
 mkdir "$work/nothing"
 run 2 run "$work/many.yaml" --device cpu --resume "$work/nothing"
-err 'there is no a_name_of_some_length.npy, another_long_name_here.npy, the_third_[a-z_]*.npy, .*\.npy and [1-3] more: parameters of the model$'
+err 'there is no a_name_of_some_length.npy, another_long_name_here.npy, .*, a_sixth_of_middling_length.npy: parameters of the model$'
+long=$(printf 'n%.0s' $(seq 120))
+sed -i "s/a_f[a-z]*th/&_$long/" "$work/many.yaml"
+run 2 run "$work/many.yaml" --device cpu --resume "$work/nothing"
+err "there is no a_name_of_some_length.npy, another_long_name_here.npy, the_third_[a-z_]*.npy, a_fourth_$long.npy and 2 more: parameters of the model$"
+# A name and a path are told whole, however long they are.
+cat >"$work/long.yaml" <<END
+gexec: 1
+inputs: {x: {shape: [4], init: normal}}
+params: {$long: {shape: [4], init: normal}}
+ops: [{op: mul, name: y, a: x, b: $long}]
+outputs: [y]
+END
+folder=$work/$(printf 'd%.0s' $(seq 200))/$(printf 'e%.0s' $(seq 200))
+run 2 run "$work/long.yaml" --device cpu --resume "$folder"
+err "^gexec run: --resume $folder: No such file or directory$"
+mkdir -p "$folder"
+run 2 run "$work/long.yaml" --device cpu --resume "$folder"
+err "^gexec run: --resume $folder: there is no $long.npy: a parameter of the model$"
 # What is wrong with a file: which, of which tensor, and what was expected.
 run 2 run "$digits" --device cpu --resume "$work/m"
 out_is_empty
