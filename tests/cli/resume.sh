@@ -179,6 +179,19 @@ done
 counter '\377\377\000\000'
 run 2 run "$digits" --device cpu --steps 1 --in gexec.sample="$work/counter.npy"
 err 'gexec.sample is 65535: expected a training row, 0 to 1437'
+# The count of steps ends at 2^31 - 1: what would go past it is refused before it starts.
+counter '\375\377\377\177'
+for flags in '--steps 3' '--epochs 1' '--steps 2147483648'; do
+    run 2 run "$digits" --device cpu $flags --in gexec.step="$work/counter.npy" --out "$work/past"
+    out_is_empty
+    err '^gexec run: gexec.step is 2147483645, and (3|23|2147483648) steps more would take it past 2147483647, the largest number that it holds$'
+    [ ! -e "$work/past" ] || fail "$last: made a folder"
+done
+run 0 run "$digits" --device cpu -q --steps 2 --in gexec.step="$work/counter.npy" --out "$work/last"
+run 2 run "$digits" --device cpu --steps 1 --resume "$work/last"
+err '^gexec run: gexec.step is 2147483647, and 1 step more '
+run 2 run "$digits" --device cpu --steps 3000000000
+err '^gexec run: gexec.step is 0, and 3000000000 steps more '
 counter '\005\000\000\000'
 run 0 run "$digits" --device cpu -q --steps 1 --in gexec.step="$work/counter.npy"
 
