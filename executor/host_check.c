@@ -13,7 +13,7 @@ gx_status gx_check_host(const char *name, gx_dtype dtype, int rank, const int64_
         return GX_FAIL(err, GX_ERR_ARGUMENT, "the host tensor of '%s' is NULL", name);
     memcpy(declared.dim, dim, sizeof declared.dim);
     if (!gx_same_shape(&declared, host))
-        return GX_FAIL(err, GX_ERR_SHAPE, "'%s' has shape %s, the host tensor %s", name,
+        return GX_FAIL(err, GX_ERR_SHAPE, "'%s': expected shape %s, found %s", name,
                        gx_shape_text(rank, dim, expected, sizeof expected),
                        gx_shape_text(host->rank, host->dim, found, sizeof found));
     if (!host->data && gx_count(host) > 0)
@@ -24,8 +24,8 @@ gx_status gx_check_host(const char *name, gx_dtype dtype, int rank, const int64_
         return GX_OK;
     const bool is_one_of_both = any_float && dtype == GX_F32;
 
-    return GX_FAIL(
-        err, GX_ERR_SHAPE, "'%s' is %s; its host tensor is %s%s, not %s", name,
-        gx_dtype_name(dtype), is_one_of_both ? "f32 or f64" : gx_dtype_name(dtype),
-        any_float && !is_one_of_both ? ", f32 or f64" : "", gx_dtype_name(host->dtype));
+    return GX_FAIL(err, GX_ERR_SHAPE, "'%s': expected %s%s, found %s", name,
+                   is_one_of_both ? "f32 or f64" : gx_dtype_name(dtype),
+                   any_float && !is_one_of_both ? ", f32 or f64" : "",
+                   gx_dtype_name(host->dtype));
 }

@@ -193,9 +193,11 @@ static gx_status by_range(gx_predict_work *work, gx_prediction *prediction,
     GX_TRY(replays_most(work, place, eager_ns, &most, err));
     if (most) {
         work->n_steps = 0;
+        const char *const name = gx_trace_text_at(work->trace, prediction->range_name);
+
         snprintf(prediction->why_not, sizeof prediction->why_not,
-                 "the steps (ranges named '%.100s') replay graphs already",
-                 gx_trace_text_at(work->trace, prediction->range_name));
+                 "the steps (ranges named '%.100s%s') replay graphs already", name,
+                 strlen(name) > 100 ? "..." : "");
     } else if (work->n_steps) {
         prediction->by = GX_PREDICT_BY_RANGE;
     } else {

@@ -183,7 +183,7 @@ static void wrong_writes_say_what_was_expected(void **state)
     wrong = x_host;
     wrong.dtype = GX_I32;
     assert_fails(gx_exec_write(p->exec, "x", &wrong, &err), GX_ERR_SHAPE, &err,
-                 "'x' is f32; its host tensor is f32 or f64, not i32");
+                 "'x': expected f32 or f64, found i32");
     bad_labels.data = labels;
     assert_fails(gx_exec_write(p->exec, "y", &bad_labels, &err), GX_ERR_DATA, &err,
                  "value 2 is not an integer in [0, 2)");

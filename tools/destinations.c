@@ -119,6 +119,12 @@ static bool check_one(const gx_args *args, const gx_destination *to)
 {
     struct stat found;
 
+    if (strcmp(to->path, "-") == 0) {
+        gx_say_usage(args,
+                     "%s-: this does not go to standard output; a %s of that name is ./-",
+                     to->flag, to->is_folder ? "folder" : "file");
+        return false;
+    }
     if (to->is_stem)
         return check_folder(args, to, to->path) && probe(args, to, to->path, to->path);
     if (stat(to->path, &found) == 0)

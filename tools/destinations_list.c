@@ -102,11 +102,18 @@ static void add(gx_destination *list, size_t *n, const char *flag, const char *p
 {
     gx_destination *const to = &list[*n];
 
-    if (!path || strcmp(path, "-") == 0)
+    if (!path)
         return;
     *to = (gx_destination){ .path = path };
     snprintf(to->flag, sizeof to->flag, "%s", flag);
     (*n)++;
+}
+
+/* A result that "-" sends to standard output. */
+static void add_text(gx_destination *list, size_t *n, const char *flag, const char *path)
+{
+    if (path && strcmp(path, "-") != 0)
+        add(list, n, flag, path);
 }
 
 /* At most `args->outs.n` and MOST_OTHERS. */
@@ -123,8 +130,9 @@ static size_t collect(const gx_args *args, gx_destination *list)
         gx_destination *const to = &list[n++];
 
         *to = (gx_destination){ .path = out->value, .is_folder = !out->name };
-        snprintf(to->flag, sizeof to->flag, "--out %.200s%s", out->name ? out->name : "",
-                 out->name ? "=" : "");
+        snprintf(to->flag, sizeof to->flag, "--out %.200s%s%s",
+                 out->name ? out->name : "",
+                 out->name && strlen(out->name) > 200 ? "..." : "", out->name ? "=" : "");
     }
     if (args->plan)
         list[n++] = (gx_destination){ .flag = "--plan ",
@@ -132,11 +140,11 @@ static size_t collect(const gx_args *args, gx_destination *list)
                                       .is_source = true,
                                       .is_stem = args->command->bit & GX_CMD_SWEEP };
     add(list, &n, "--loss-out ", args->loss_out);
-    add(list, &n, "--json ", args->json);
-    add(list, &n, "--csv ", args->csv);
-    add(list, &n, "--svg ", args->svg);
-    add(list, &n, "--chrome ", args->chrome);
-    add(list, &n, "--html ", args->html);
+    add_text(list, &n, "--json ", args->json);
+    add_text(list, &n, "--csv ", args->csv);
+    add_text(list, &n, "--svg ", args->svg);
+    add_text(list, &n, "--chrome ", args->chrome);
+    add_text(list, &n, "--html ", args->html);
     return n;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "alternatives.h"
 #include "args.h"
 #include "destinations.h"
 #include "out_folders.h"
@@ -41,8 +42,9 @@ int main(int argc, char **argv)
     else if (args.help)
         gx_command_help_print(stdout, args.command);
     else
-        exit_status =
-            gx_destinations_check(&args) ? args.command->run(&args) : GX_EXIT_USAGE;
+        exit_status = gx_alternatives_check(&args) && gx_destinations_check(&args)
+                          ? args.command->run(&args)
+                          : GX_EXIT_USAGE;
     gx_out_folders_drop(&args);
     if (!gx_stdout_finish(&args) && exit_status == GX_EXIT_OK)
         exit_status = GX_EXIT_FAILED;

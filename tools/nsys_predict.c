@@ -33,7 +33,7 @@ static void print_step(const gx_prediction *prediction, const gx_trace *trace, F
             prediction->n_streams == 1 ? "" : "s");
     switch (prediction->by) {
     case GX_PREDICT_BY_RANGE:
-        fprintf(out, "by ranges named '%.60s'", range);
+        fprintf(out, "by ranges named '%s'", range);
         break;
     case GX_PREDICT_BY_SEQUENCE:
         fputs("as the sequence of launches that repeats", out);
@@ -43,7 +43,7 @@ static void print_step(const gx_prediction *prediction, const gx_trace *trace, F
               out);
         break;
     default:
-        fprintf(out, "as the outermost range, '%.60s'", range);
+        fprintf(out, "as the outermost range, '%s'", range);
     }
     fprintf(out, ": %lld step%s", (long long)prediction->n_steps,
             prediction->n_steps == 1 ? "" : "s");
@@ -137,10 +137,14 @@ static void print_costs(const gx_nsys_predicted *predicted, const gx_trace_file 
     else if (predicted->from == GX_COSTS_KEPT)
         fprintf(out, "measured here on %s, but for the tracing\n", predicted->date);
     else
-        fprintf(out, "constants, measured on an %s\n", costs->card);
-    if (costs->card[0] && strcmp(card, costs->card) != 0)
-        fprintf(out, "              the trace is of a %s: give its costs with --costs\n",
-                strcmp(card, "GPU") == 0 ? "card that it does not name" : card);
+        fprintf(out, "constants, as measured on %s\n", costs->card);
+    if (costs->card[0] == '\0' || strcmp(card, costs->card) == 0)
+        return;
+    if (strcmp(card, "GPU") == 0)
+        fputs("              the trace does not name its card: ", out);
+    else
+        fprintf(out, "              the trace's card is %s: ", card);
+    fputs("give its costs with --costs\n", out);
 }
 
 void gx_nsys_print_prediction(const gx_nsys_predicted *predicted,

@@ -149,9 +149,10 @@ static gx_status read_value(gx_session *session, const gx_value_info *value, boo
     return st;
 }
 
-/* Tensors that have no file: as many names as a message has room for, and how many. */
+/* Tensors that have no file: as many names as a message has room for, and how many. One
+ * has room, however long it is. */
 typedef struct missing {
-    char names[130];
+    char names[260];
     int n_named, n;
 } missing;
 
@@ -160,9 +161,8 @@ static void add_missing(missing *list, const char *name)
     const size_t length = strlen(list->names);
     const size_t room = sizeof list->names - length;
 
-    /* A first name is cut, the next ones are named whole. */
-    if (list->n == 0 || (list->n == list->n_named && strlen(name) + 7 < room)) {
-        snprintf(list->names + length, room, "%s%.110s.npy", length ? ", " : "", name);
+    if (list->n == list->n_named && strlen(name) + sizeof ", .npy" <= room) {
+        snprintf(list->names + length, room, "%s%s.npy", length ? ", " : "", name);
         list->n_named++;
     }
     list->n++;
@@ -213,11 +213,15 @@ static gx_status check_folder(const char *path, gx_error *err)
 /* What was found wrong with --resume itself. */
 static gx_status of_flag(const gx_session *session, gx_status st, gx_error *err)
 {
-    char flag[160];
+    const char *const folder = session->args->resume;
+    const size_t size = strlen(folder) + sizeof "--resume ";
+    char *const flag = st == GX_OK ? NULL : malloc(size);
 
-    snprintf(flag, sizeof flag, "--resume %.140s", session->args->resume);
-    if (st != GX_OK)
+    if (flag) {
+        snprintf(flag, size, "--resume %s", folder);
         gx_error_prefix(err, flag);
+    }
+    free(flag);
     return st;
 }
 

@@ -432,6 +432,25 @@ static gx_status set_goal(trainer *t, gx_error *err)
     return GX_OK;
 }
 
+/* The counter of steps is an i32, which numbers the rows of the log and is saved. */
+static gx_status check_counter(const trainer *t, gx_error *err)
+{
+    const gx_session *const session = t->session;
+    int32_t step = 0;
+    gx_tensor counter = { .dtype = GX_I32, .rank = 1, .dim = { 1 }, .data = &step };
+
+    if (gx_graph_find(session->graph[GX_PROGRAM_TRAIN], "gexec.step") < 0)
+        return GX_OK;
+    GX_TRY(gx_state_read(session->state, "gexec.step", &counter, err));
+    if (t->history->n_steps <= INT32_MAX - step)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_LIMIT,
+                   "gexec.step is %d, and %lld step%s more would take it past %d, the "
+                   "largest number that it holds",
+                   step, (long long)t->history->n_steps,
+                   t->history->n_steps == 1 ? "" : "s", INT32_MAX);
+}
+
 /* A launch takes its steps from one epoch, and whole. */
 static void remark_short(const trainer *t)
 {
@@ -476,6 +495,7 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
             history->n_held_columns = read_names(session->graph[i], history->held_names);
     GX_TRY(find_row(&t, err));
     GX_TRY(set_goal(&t, err));
+    GX_TRY(check_counter(&t, err));
     remark_short(&t);
     gx_interrupt_watch();
     gx_progress_begin(&t.progress, session->args->quiet);

@@ -74,6 +74,10 @@ class BuildCost(unittest.TestCase):
     def test_bad_usage_is_2(self):
         for words in (["--repeats", "0"], ["--budget", "0"]):
             self.assertEqual(self.run_it(*words)[0].returncode, 2)
+        done, _ = self.run_it("--json", "/no/such/file")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--json: /no/such/file cannot be written: No such file", done.stderr)
+        self.assertEqual(done.stdout, "")
 
 
 if __name__ == "__main__":

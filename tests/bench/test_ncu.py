@@ -155,6 +155,23 @@ class Program(unittest.TestCase):
         for words in ([], ["/no/such.yaml"], ["--read", SAMPLE, "--kernels", "0"]):
             self.assertEqual(self.run_it(*words).returncode, 2, words)
 
+    def test_a_result_without_a_place_is_found_before_the_run(self):
+        self.write("kept", "kept")
+        for flag in ("--json", "--log"):
+            for path, why in (("/no/such/file", "No such file or directory"),
+                              (self.folder, "this is a folder"),
+                              (self.path("kept") + "/x", "Not a directory"),
+                              (self.path("x" * 300), "File name too long")):
+                done = self.model("mnist_mlp", flag, path)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr.splitlines()[-1],
+                                 f"^ncu.py: error: argument {flag}: {path}.*{why}")
+                self.assertFalse(os.path.exists(self.path("words")), "ncu ran")
+        done = self.run_it("--read", SAMPLE, "--json", self.path("kept"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.run_it("--read", SAMPLE, "--json", "/dev/null").returncode, 0)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["gexec", "kept", "log", "ncu"])
+
 
 if __name__ == "__main__":
     GEXEC = os.path.abspath(sys.argv.pop(1))

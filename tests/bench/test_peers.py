@@ -473,6 +473,8 @@ class Program(Folder):
                             (["--ours", "gexec_many"], "gexec has to be among them"),
                             (["--many", "5000"], "at most 4096"),
                             (["--ceilings", "/no/such"], "--ceilings"),
+                            (["--json", "/no/such/file"], "--json: /no/such/file cannot be"),
+                            (["--markdown", "/"], "--markdown: /: this is a folder"),
                             (["--workloads", ""], "or --random")):
             done = self.run_it(*words)
             self.assertEqual(done.returncode, 2, words)

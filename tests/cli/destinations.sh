@@ -77,6 +77,20 @@ err "--plan x and --json x.batch=1: .* of each size's"
 run 0 run "$model" --device cpu -q --steps 1 --loss-out new/x --json x --plan x.p --out w1=x.p.npy
 run 0 run "$model" --device cpu -q --steps 1 --loss-out /dev/null --json /dev/null
 
+# Standard output takes text; tensors, plans and folders have no place there.
+for flags in '--out w1=-' '--loss-out -' '--plan -' '--out -'; do
+    run 2 run "$model" --device cpu -q --steps 1 $flags
+    out_is_empty
+    case $flags in '--out -') kind=folder ;; *) kind=file ;; esac
+    err "^gexec run: $flags: this does not go to standard output; a $kind of that name is \./-\$"
+    [ ! -e ./- ] || fail "$last: a $kind '-' is made"
+done
+run 2 init -
+err '^gexec init: -: this does not go to standard output'
+run 0 run "$model" --device cpu -q --steps 1 --out w1=./-
+[ -s ./- ] || fail "$last: no file"
+rm ./-
+
 # What --out DIR writes by itself.
 for name in w1 w1.m gexec.step loss; do
     run 2 run "$model" --device cpu --out new --json linked/$name.npy

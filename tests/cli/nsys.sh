@@ -65,7 +65,7 @@ out '^  as a graph +87\.5 us a step \('
 out '^  kernel sum +88\.8 us a step'
 out '^  pays back +within the first step'
 out 'legacy stream: 26 a step'
-out '^  costs .*constants, measured on an NVIDIA H100'
+out '^  costs .*constants, as measured on NVIDIA H100 [^ ]+ HBM3$'
 out '^  assumed '
 run 0 nsys "$eager" --step-range nothing
 out '^  step .*found as the sequence of launches that repeats: 6 steps$'
@@ -81,7 +81,7 @@ run 0 nsys "$eager" --costs "$work/costs"
 out '^  as a graph +2\.60 ms a step'
 out '^  pays back +never'
 out "costs .*of $work/costs\$"
-out 'the trace is of a NVIDIA H100'
+out "^ +the trace's card is NVIDIA H100 [^:]*: give its costs with --costs$"
 printf 'nodes 1\n' >"$work/costs"
 run 2 nsys "$eager" --costs "$work/costs"
 err "costs:1: no cost is named 'nodes'"

@@ -137,9 +137,32 @@ outputs: [h6]
 END
 mkdir "$work/nothing"
 run 2 run "$work/many.yaml" --device cpu --resume "$work/nothing"
-err 'there is no a_name_of_some_length.npy, another_long_name_here.npy, the_third_[a-z_]*.npy, .*\.npy and [1-3] more: parameters of the model$'
+err 'there is no a_name_of_some_length.npy, another_long_name_here.npy, .*, a_sixth_of_middling_length.npy: parameters of the model$'
+long=$(printf 'n%.0s' $(seq 120))
+sed -i "s/a_f[a-z]*th/&_$long/" "$work/many.yaml"
+run 2 run "$work/many.yaml" --device cpu --resume "$work/nothing"
+err "there is no a_name_of_some_length.npy, another_long_name_here.npy, the_third_[a-z_]*.npy, a_fourth_$long.npy and 2 more: parameters of the model$"
+# A name and a path are told whole, however long they are.
+cat >"$work/long.yaml" <<END
+gexec: 1
+inputs: {x: {shape: [4], init: normal}}
+params: {$long: {shape: [4], init: normal}}
+ops: [{op: mul, name: y, a: x, b: $long}]
+outputs: [y]
+END
+folder=$work/$(printf 'd%.0s' $(seq 200))/$(printf 'e%.0s' $(seq 200))
+run 2 run "$work/long.yaml" --device cpu --resume "$folder"
+err "^gexec run: --resume $folder: No such file or directory$"
+mkdir -p "$folder"
+run 2 run "$work/long.yaml" --device cpu --resume "$folder"
+err "^gexec run: --resume $folder: there is no $long.npy: a parameter of the model$"
+# What is wrong with a file: which, of which tensor, and what was expected.
 run 2 run "$digits" --device cpu --resume "$work/m"
-err 'shape'
+out_is_empty
+err "^gexec run: $work/m/w1.npy: 'w1': expected shape \[64, 256\], found \[784, 8\]$"
+run 2 run "$digits" --device cpu --in w1="$work/m/w1.npy"
+out_is_empty
+err "^gexec run: $work/m/w1.npy: 'w1': expected shape \[64, 256\], found \[784, 8\]$"
 
 # Counters of gexec's own: what they cannot be is refused at once.
 counter()
@@ -156,6 +179,19 @@ done
 counter '\377\377\000\000'
 run 2 run "$digits" --device cpu --steps 1 --in gexec.sample="$work/counter.npy"
 err 'gexec.sample is 65535: expected a training row, 0 to 1437'
+# The count of steps ends at 2^31 - 1: what would go past it is refused before it starts.
+counter '\375\377\377\177'
+for flags in '--steps 3' '--epochs 1' '--steps 2147483648'; do
+    run 2 run "$digits" --device cpu $flags --in gexec.step="$work/counter.npy" --out "$work/past"
+    out_is_empty
+    err '^gexec run: gexec.step is 2147483645, and (3|23|2147483648) steps more would take it past 2147483647, the largest number that it holds$'
+    [ ! -e "$work/past" ] || fail "$last: made a folder"
+done
+run 0 run "$digits" --device cpu -q --steps 2 --in gexec.step="$work/counter.npy" --out "$work/last"
+run 2 run "$digits" --device cpu --steps 1 --resume "$work/last"
+err '^gexec run: gexec.step is 2147483647, and 1 step more '
+run 2 run "$digits" --device cpu --steps 3000000000
+err '^gexec run: gexec.step is 0, and 3000000000 steps more '
 counter '\005\000\000\000'
 run 0 run "$digits" --device cpu -q --steps 1 --in gexec.step="$work/counter.npy"
 

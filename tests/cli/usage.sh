@@ -146,6 +146,21 @@ for launch in 8 auto; do
     err '--steps-per-launch change nothing on the CPU'
     out '1 step'
 done
+# Names of alternatives are of gexec and not of a card; a gexec without CUDA has none.
+run 0 ops gemm
+if grep -q 'CUDA alternatives' "$work/out"; then
+    for command in run compare sweep check plan profile; do
+        for force in tille lt,tille tille,lt; do
+            run 2 $command "$digits" --device cpu -q --force $force
+            out_is_empty
+            err "^gexec $command: --force $force: no alternative is named 'tille'; did you mean tile\\?\$"
+        done
+        run 2 $command "$digits" --force lt,
+        err "^gexec $command: --force lt,: no alternative is named ''\$"
+    done
+fi
+run 0 run "$digits" --device cpu --steps 1 --force lt,tile
+err '--force, .* change nothing on the CPU$'
 run 2 run -- --help
 err '--help'
 run 0 run --device=cpu -q --steps=1 -- "$digits"

@@ -1,5 +1,6 @@
 """Models and tensors as files, and gexec over them. Needs nothing but Python."""
 
+import argparse
 import array
 import ast
 import concurrent.futures
@@ -11,6 +12,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
@@ -40,6 +42,20 @@ def positive(text):
     return value
 
 
+def result_file(path):
+    """A path where a file can be written, which is tried out before anything is compared."""
+    try:
+        if os.path.isdir(path):
+            raise argparse.ArgumentTypeError(f"{path}: this is a folder; expected a file")
+        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path) or ".",
+                                         prefix=os.path.basename(path)):
+            pass
+    except OSError as error:
+        raise argparse.ArgumentTypeError(
+            f"{path} cannot be written: {error.strerror}") from None
+    return path
+
+
 def add_arguments(parser):
     """What every script here takes."""
     parser.add_argument("--gexec", default=os.path.join(ROOT, "build", "release", "gexec"),
@@ -54,7 +70,7 @@ def add_arguments(parser):
     parser.add_argument("--budget", type=positive, metavar="S",
                         help="seconds for everything; what is not done then is named")
     parser.add_argument("--commit", metavar="NAME", help="what is compared, for the record")
-    parser.add_argument("--json", metavar="FILE",
+    parser.add_argument("--json", type=result_file, metavar="FILE",
                         help="raw results, written again with each that comes")
 
 

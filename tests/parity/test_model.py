@@ -55,6 +55,17 @@ class Tasks(unittest.TestCase):
         model.start_clock(args)
         return args
 
+    def test_a_result_without_a_place_is_found_before_the_run(self):
+        for path, why in (("/no/such/file", "cannot be written: No such file"),
+                          (self.folder, "this is a folder")):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as end:
+                self.arguments("--json", path)
+            self.assertEqual(end.exception.code, 2)
+            self.assertIn(f"argument --json: {path}", said.getvalue())
+            self.assertIn(why, said.getvalue())
+        self.assertEqual(os.listdir(self.folder), ["gexec"])
+
     def run_all(self, args, *names):
         """The report of these tasks, each in a folder of its own, what was said, and the exit
         status."""

@@ -21,6 +21,10 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "bench"))
+
+from result_file import result_file  # noqa: E402
+
 PROGRAMS = ("sync", "pageable", "streams", "chain")
 # Traced steps: of the large model so many that clocks are those of a card under load.
 MODELS = {"mnist_mlp": 12, "deep_narrow": 12, "digits_mlp": 12, "wide": 400}
@@ -45,7 +49,7 @@ def arguments():
     parser.add_argument("--keep", metavar="DIR", help="where traces and timings are kept")
     parser.add_argument("--limit", type=float, default=0.10,
                         help="of the measured time (default 0.10)")
-    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--json", type=result_file, metavar="FILE")
     args = parser.parse_args()
     args.names = args.only.split(",") if args.only else [*PROGRAMS, *MODELS]
     for name in args.names:

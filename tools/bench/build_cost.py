@@ -22,6 +22,7 @@ import tempfile
 import time
 
 from chain import FORMS, ROOT, chain
+from result_file import result_file
 
 
 class Failed(Exception):
@@ -87,7 +88,8 @@ def main():
     parser.add_argument("--budget", type=float, default=540, metavar="S",
                         help="seconds for everything (default 540)")
     parser.add_argument("--commit", metavar="NAME", help="what is measured, for the record")
-    parser.add_argument("--json", metavar="FILE", help="raw results, written after each form")
+    parser.add_argument("--json", type=result_file, metavar="FILE",
+                        help="raw results, written after each form")
     args = parser.parse_args()
     if args.products < 1 or args.repeats < 1 or args.budget < 1:
         parser.error("--products, --repeats and --budget: expected a number from 1")

@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+from result_file import result_file
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FORMS = {"shared": "one parameter for all", "own": "a parameter, bias and relu each"}
 LENGTHS = (1000, 3000, 10000, 30000, 100000)
@@ -64,7 +66,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gexec", default=os.path.join(ROOT, "build", "cpu", "gexec"))
     parser.add_argument("--write", nargs=2, metavar=("LENGTH", "FORM"))
-    parser.add_argument("--json", metavar="FILE", help="raw results")
+    parser.add_argument("--json", type=result_file, metavar="FILE", help="raw results")
     args = parser.parse_args()
     if args.write:
         length, form = args.write

@@ -27,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 
+from result_file import result_file
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What the table shows, each under the names that it has on one card or another.
 METRICS = {
@@ -246,10 +248,10 @@ def arguments():
     add("--flags", default="", help="more flags for gexec run")
     add("--limit", type=float, default=300, metavar="S",
         help="seconds for each program that is run (default 300)")
-    add("--log", metavar="FILE", help="keep what ncu wrote there")
+    add("--log", type=result_file, metavar="FILE", help="keep what ncu wrote there")
     add("--read", metavar="FILE", help="instead of a run: such a file")
     add("--commit", metavar="NAME", help="what is measured, for the record")
-    add("--json", metavar="FILE", help="all kernels, as JSON")
+    add("--json", type=result_file, metavar="FILE", help="all kernels, as JSON")
     args = parser.parse_args()
     if (args.model is None) == (args.read is None):
         parser.error("expected a model, or --read FILE")

@@ -29,6 +29,7 @@ import time
 
 from peer import ahead, cases, child, floors, rounds, table, values
 from peer.child import Failed
+from result_file import result_file
 
 RANDOM_PEERS = ("torch_compile", "torch_compile_all", "jax_jit", "jax_scan")
 
@@ -104,8 +105,9 @@ def make_parser():
     add("--flags", default="", help="more flags for gexec run")
     add("--keep", metavar="DIR", help="keep the written models and all messages there")
     add("--commit", metavar="NAME", help="what is measured, for the record")
-    add("--json", metavar="FILE", help="raw results, written after each case")
-    add("--markdown", metavar="FILE", help="the tables; they are printed in any case")
+    add("--json", type=result_file, metavar="FILE", help="raw results, written after each case")
+    add("--markdown", type=result_file, metavar="FILE",
+        help="the tables; they are printed in any case")
     return parser
 
 
