@@ -8,11 +8,12 @@ namespace
 {
 
 constexpr int X = 16, Y = 32; /* threads along columns and rows */
-constexpr int ROWS = 4;       /* of a thread at once, and before there are more blocks */
+constexpr int ROWS = 4;       /* that a thread should have before there are more blocks */
+constexpr int AT_ONCE = 2;    /* of them: two blocks have room on a multiprocessor */
 constexpr int MAX_GRID_Y = 65535;
 
-/* COUNT rows of a thread, `step` elements apart. All of them are asked for before the
- * first is used: after a store, which may be to the same place, none could be. */
+/* COUNT rows of a thread, `step` elements apart. Their loads stand ahead of the first
+ * store, which may be to the same place, and so need not wait for it. */
 template <int COUNT, int ACT, typename T, int N>
 __device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at,
                                         int64_t step, float (&total)[N])
@@ -42,7 +43,7 @@ __device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at,
 
 /* Threads of one column add in the order of y, blocks of a cluster in theirs. */
 template <typename T, int ACT>
-__global__ void __launch_bounds__(X *Y)
+__global__ void __launch_bounds__(X *Y, 2)
     epilogue_bwd_wide_kernel(const __grid_constant__ gx_epilogue_bwd e)
 {
     constexpr int N = gx_widest<T>, WIDTH = X * N;
@@ -62,8 +63,8 @@ __global__ void __launch_bounds__(X *Y)
     if (c < e.columns) {
         const int64_t step = row_step * e.columns;
 
-        for (; r + (ROWS - 1) * row_step < e.rows; r += ROWS * row_step)
-            go_back<ROWS, ACT, T>(e, r * e.columns + c, step, total);
+        for (; r + (AT_ONCE - 1) * row_step < e.rows; r += AT_ONCE * row_step)
+            go_back<AT_ONCE, ACT, T>(e, r * e.columns + c, step, total);
         for (; r < e.rows; r += row_step)
             go_back<1, ACT, T>(e, r * e.columns + c, step, total);
     }
