@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "number.h"
+
 #if GX_HAVE_CUDA
 
 #include "device_cuda.h"
@@ -375,7 +377,7 @@ static gx_status convert(void *to, gx_dtype to_dtype, const void *from,
         if (round_as == GX_I32 && from_dtype != GX_I32) {
             if (!(value > -2147483648.5 && value < 2147483647.5))
                 return GX_FAIL(err, GX_ERR_DATA, "element %lld is %g, which no i32 holds",
-                               (long long)(first + i), value);
+                               (long long)(first + i), gx_unsigned_nan(value));
             value = rint(value);
         } else if (!exact) {
             value = gx_round_to(round_as, value);

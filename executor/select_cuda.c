@@ -6,6 +6,7 @@
 
 #include "builder.h"
 #include "measure.h"
+#include "number.h"
 #include "select.h"
 
 enum {
@@ -514,7 +515,8 @@ static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative
     GX_TRY(run_once(bench, &group, alternative, prepared, err));
     GX_TRY(worst_error(bench, &worst, err));
     if (!(worst <= bench->tolerance))
-        snprintf(refused, 128, "error %.2g over tolerance %.2g", worst, bench->tolerance);
+        snprintf(refused, 128, "error %.2g over tolerance %.2g", gx_unsigned_nan(worst),
+                 bench->tolerance);
     if ((refused[0] && !forced) || prepared->n_launches == 0)
         return GX_OK;
     return gx_measure_group(bench->device, &group, alternative, prepared,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "resolve.h"
 
 /* --- which tensors there are --- */
@@ -473,7 +474,8 @@ gx_status gx_state_set_rate(gx_state *state, double rate, gx_error *err)
     gx_error_clear(err);
     if (!(rate >= 0))
         return GX_FAIL(err, GX_ERR_ARGUMENT,
-                       "a learning rate of %g is not a number from 0 up", rate);
+                       "a learning rate of %g is not a number from 0 up",
+                       gx_unsigned_nan(rate));
     if (rate > 1 && !gx_fits_f32(rate)) /* one that is too small becomes 0 */
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "a learning rate of %g is out of f32's range", rate);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
+
 enum { CHUNK_ELEMENTS = 1 << 16, PLACE_TEXT = 256 };
 
 static double element(const gx_tensor *tensor, int64_t i)
@@ -77,7 +79,7 @@ gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, int64_t ignor
             continue;
         return GX_FAIL(err, GX_ERR_DATA,
                        "%s: %s: value %.10g is not an integer in [0, %lld)%s", where,
-                       place_text(tensor, i, place, sizeof place), value,
+                       place_text(tensor, i, place, sizeof place), gx_unsigned_nan(value),
                        (long long)limit, beside_text(ignored, beside, sizeof beside));
     }
     return GX_OK;
@@ -109,7 +111,7 @@ gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const cha
 
     if (value != rint(value) || fabs(value) > INT32_MAX)
         return GX_FAIL(err, GX_ERR_DATA, "%s: %s: value %.10g is not an i32", path,
-                       place_text(file, i, place, sizeof place), value);
+                       place_text(file, i, place, sizeof place), gx_unsigned_nan(value));
     if (limit > 0 && !is_allowed(value, limit, ignored))
         return GX_FAIL(err, GX_ERR_DATA, "%s: %s: label %.0f is not in [0, %lld)%s", path,
                        place_text(file, i, place, sizeof place), value, (long long)limit,
@@ -179,7 +181,7 @@ static gx_status list_part(const gx_data_spec *data, const gx_tensor *split, int
         if (at != 0 && at != 1)
             return GX_FAIL(err, GX_ERR_DATA,
                            "%s: row %lld: %.10g; expected 0 (training) or 1 (held out)",
-                           data->split_path, (long long)row, at);
+                           data->split_path, (long long)row, gx_unsigned_nan(at));
         if ((int)at != part)
             continue;
         if (n < expected)

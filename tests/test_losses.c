@@ -332,6 +332,10 @@ static void an_ignored_label_is_taken_and_no_other(void **state)
     int32_t labels[] = { 0, 2, -100, 1 };
     const gx_tensor host = { .dtype = GX_I32, .rank = 1, .dim = { 4 }, .data = labels };
     program p = open_program(LABELLED(""));
+    double no_labels[] = { 0, copysign(NAN, -1), 0, 1 };
+    const gx_tensor reals = {
+        .dtype = GX_F64, .rank = 1, .dim = { 4 }, .data = no_labels
+    };
     gx_error err = { 0 };
 
     (void)state;
@@ -341,6 +345,8 @@ static void an_ignored_label_is_taken_and_no_other(void **state)
     assert_fails(gx_exec_write(p.exec, "y", &host, &err), GX_ERR_DATA, &err,
                  "y: row 3: value -99 is not an integer in [0, 3) and not -100, which is "
                  "ignored");
+    assert_fails(gx_exec_write(p.exec, "y", &reals, &err), GX_ERR_DATA, &err,
+                 "y: row 1: value nan is not an integer");
     close_program(&p);
 }
 

@@ -126,7 +126,11 @@ static void wrong_names_shapes_and_types_are_named(void **unused)
     gx_graph *graph = parse(model, GX_TRAIN, NULL, NULL);
     gx_state *state = make(graph, 1, false);
     float values[4] = { 0 };
+    double negative_nan = copysign(NAN, -1);
     gx_tensor host = { .dtype = GX_F32, .rank = 1, .dim = { 4 }, .data = values };
+    const gx_tensor no_count = {
+        .dtype = GX_F64, .rank = 1, .dim = { 1 }, .data = &negative_nan
+    };
     gx_error err = { 0 };
 
     (void)unused;
@@ -139,6 +143,11 @@ static void wrong_names_shapes_and_types_are_named(void **unused)
     assert_fails(gx_state_write(state, "b", &host, &err), GX_ERR_SHAPE, &err,
                  "'b': expected f32 or f64, found bf16");
     assert_fails(gx_state_set_rate(state, NAN, &err), GX_ERR_ARGUMENT, &err, "nan");
+    /* The sign that some NaNs have is not told. */
+    assert_fails(gx_state_set_rate(state, copysign(NAN, -1), &err), GX_ERR_ARGUMENT, &err,
+                 "of nan is not a number");
+    assert_fails(gx_state_write(state, "gexec.step", &no_count, &err), GX_ERR_DATA, &err,
+                 "element 0 is nan, which no i32 holds");
     assert_fails(gx_state_set_rate(state, -1, &err), GX_ERR_ARGUMENT, &err,
                  "-1 is not a number from 0 up");
     assert_fails(gx_state_set_rate(state, 1e39, &err), GX_ERR_ARGUMENT, &err,

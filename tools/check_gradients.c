@@ -59,11 +59,35 @@ static gx_status difference(const probe *p, int64_t i, double h, double *quotien
     return GX_OK;
 }
 
+/* A relu at exactly 0, or a max of equal values, bends the loss at the element itself:
+ * its slopes to both sides differ, each is the same for a smaller step, and neither they
+ * nor their mean is what a gradient has to be. Of a smooth loss the two sides' slopes
+ * come together as the step shrinks, faster than each settles. */
+static gx_status bends_at(const probe *p, int64_t i, bool *bends, gx_error *err)
+{
+    const double h[] = { step_h, smaller_h };
+    double at, above, below, right[2], left[2];
+
+    GX_TRY(loss_at(p, i, 0, &at, err));
+    for (int k = 0; k < 2; k++) {
+        GX_TRY(loss_at(p, i, h[k], &above, err));
+        GX_TRY(loss_at(p, i, -h[k], &below, err));
+        right[k] = (above - at) / h[k];
+        left[k] = (at - below) / h[k];
+    }
+    const double jump = fabs(right[1] - left[1]);
+    const double unsettled = fmax(fabs(right[0] - right[1]), fabs(left[0] - left[1]));
+
+    *bends = jump > 4 * of_rounding * fabs(at) / smaller_h && unsettled <= jump / 4;
+    return GX_OK;
+}
+
 /* Tries element i and keeps it in `row` when it is the worst so far. */
 static gx_status try_element(const probe *p, int64_t i, double gradient, double largest,
                              gx_gradient_row *row, gx_error *err)
 {
     double quotient, loss, error, allowed;
+    bool bends = false;
 
     GX_TRY(difference(p, i, step_h, &quotient, &loss, err));
     error = fabs(quotient - gradient);
@@ -72,6 +96,12 @@ static gx_status try_element(const probe *p, int64_t i, double gradient, double 
         GX_TRY(difference(p, i, smaller_h, &quotient, &loss, err));
         error = fabs(quotient - gradient);
         allowed = relative * largest + of_rounding * loss / smaller_h;
+        if (!(error <= allowed))
+            GX_TRY(bends_at(p, i, &bends, err));
+    }
+    if (bends) {
+        row->n_bends++;
+        return GX_OK;
     }
     row->n_elements++;
     if (row->n_elements > 1 && row->ok && error / allowed <= row->error / row->allowed)
@@ -174,8 +204,9 @@ static gx_status try_parameter(gx_check *check, const gx_snapshot *start,
         st = try_element(&p, i, gx_host_tensor_at(gradient, i), largest, row, err);
     }
     free(values.data);
-    row->complete = row->n_elements == samples;
-    if (row->n_elements == 0) /* interrupted before the first: nothing can be said */
+    row->complete = row->n_elements + row->n_bends == samples;
+    if (row->n_elements + row->n_bends ==
+        0) /* interrupted before the first: nothing can be said */
         check->n_gradients--;
     return st;
 }

@@ -7,27 +7,9 @@
 #include "host_tensor.h"
 #include "interrupt.h"
 
-/* How far a whole step may be from the exact one, as a share of the reference's norm. A
- * chain of tens of ops adds roundings of 2^-24 (f32), 2^-11 (products of tf32 operands),
- * 2^-12 (every stored f16) and 2^-9 (every stored bf16); squares in the optimizer's state
- * double them. */
-static double tolerance_of(const char *precision)
-{
-    if (strcmp(precision, "f32") == 0)
-        return 2e-5;
-    return strcmp(precision, "bf16") == 0 ? 8e-2 : 2e-2;
-}
-
-/* One element may be off by more than the norm allows for, but not by any amount. */
-static double element_tolerance(double tolerance)
-{
-    return fmin(50 * tolerance, 0.5);
-}
-
 /* --- one start for all --- */
 
-/* The exact state starts from the values that the rounded one holds. */
-static gx_status copy_state(gx_check *check, gx_error *err)
+gx_status gx_check_copy_state(gx_check *check, gx_error *err)
 {
     const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
 
@@ -110,18 +92,13 @@ static gx_status find_rate(gx_check *check, gx_error *err)
 
 /* --- comparing --- */
 
-static bool is_compared(const gx_value_info *value)
-{
-    return value->kind == GX_VALUE_PARAM || value->kind == GX_VALUE_STATE ||
-           (value->kind == GX_VALUE_TEMP && value->is_output);
-}
-
 /* NaN anywhere makes the error NaN, which is within no bound. */
 static void compare_tensors(const gx_tensor *found, const gx_tensor *expected,
-                            double tolerance, double rate, gx_check_row *row)
+                            gx_check_row *row)
 {
     const int64_t n = gx_count(expected);
-    double error = 0, norm = 0, largest = 0, worst = -1;
+    double error = 0, norm = 0;
+    bool is_first = true;
 
     for (int64_t i = 0; i < n; i++) {
         const double a = gx_host_tensor_at(found, i);
@@ -130,34 +107,22 @@ static void compare_tensors(const gx_tensor *found, const gx_tensor *expected,
 
         error += off * off;
         norm += r * r;
-        largest = fmax(largest, fabs(r));
-        if (worst < 0 || off > worst || (off != off && worst == worst)) {
-            worst = off;
+        row->largest = fmax(row->largest, fabs(r));
+        if (is_first || off > row->worst || (off != off && row->worst == row->worst)) {
+            row->worst = off;
             row->position = gx_words_position(expected, i);
             row->found = a;
             row->expected = r;
         }
+        is_first = false;
     }
     row->error = sqrt(error);
     row->norm = sqrt(norm);
-    if (row->value.dtype == GX_I32) {
-        row->allowed = 0;
-    } else {
-        /* A first step of Adam moves an element by the rate, whatever its gradient: where
-         * the gradient is near zero rounding decides the direction. As large a share of
-         * the elements may go the other way as the tolerance says. */
-        row->allowed =
-            tolerance * row->norm + 1e-12 + 2 * rate * sqrt(tolerance * (double)n);
-    }
-    row->ok = row->error <= row->allowed &&
-              (row->value.dtype == GX_I32 || n == 0 ||
-               worst <= element_tolerance(tolerance) * largest + 2 * rate + 1e-12);
 }
 
 static gx_status compare_value(gx_check *check, gx_exec *exec, const char *program,
-                               const gx_value_info *value, gx_error *err)
+                               size_t index, const gx_value_info *value, gx_error *err)
 {
-    const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
     gx_check_row *grown = realloc(check->rows, (check->n_rows + 1) * sizeof *grown);
     gx_tensor found = { 0 };
     gx_tensor expected = { 0 };
@@ -172,9 +137,9 @@ static gx_status compare_value(gx_check *check, gx_exec *exec, const char *progr
     if (st == GX_OK) {
         gx_check_row *const row = &check->rows[check->n_rows++];
 
-        *row = (gx_check_row){ .program = program, .value = *value };
-        compare_tensors(&found, &expected, tolerance_of(gx_graph_precision(graph)),
-                        value->kind == GX_VALUE_PARAM ? check->rate : 0, row);
+        *row = (gx_check_row){ .program = program, .index = index, .value = *value };
+        compare_tensors(&found, &expected, row);
+        gx_check_judge(check, row);
     }
     free(found.data);
     free(expected.data);
@@ -189,8 +154,8 @@ static gx_status compare_all(gx_check *check, gx_exec *exec, const char *program
     for (size_t i = 0; i < gx_graph_value_count(graph) && !gx_interrupted(); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
 
-        if (is_compared(&value))
-            GX_TRY(compare_value(check, exec, program, &value, err));
+        if (gx_check_compares(&value))
+            GX_TRY(compare_value(check, exec, program, i, &value, err));
     }
     return GX_OK;
 }
@@ -220,13 +185,13 @@ static size_t count_planned(const gx_check *check, bool with_device)
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
 
-        n += is_compared(&value);
+        n += gx_check_compares(&value);
     }
     return n * (with_device ? 3 : 1) +
            (check->args->samples ? gx_check_count_gradients(check) : 0);
 }
 
-static gx_status step(gx_exec *exec, gx_mode mode, gx_error *err)
+gx_status gx_check_step(gx_exec *exec, gx_mode mode, gx_error *err)
 {
     GX_TRY(gx_exec_run(exec, mode, 1, err));
     return gx_exec_sync(exec, err);
@@ -244,13 +209,13 @@ static gx_status check_device(gx_check *check, gx_exec *rounded, int device,
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->device.state, err));
     GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], exec, err));
     GX_TRY(gx_state_save(check->device.state, &start, err));
-    st = step(exec, GX_MODE_EAGER, err);
+    st = gx_check_step(exec, GX_MODE_EAGER, err);
     if (st == GX_OK)
         st = compare_all(check, exec, "eager", err);
     if (st == GX_OK)
         st = gx_state_restore(check->device.state, start, err);
     if (st == GX_OK)
-        st = step(exec, GX_MODE_GRAPH, err);
+        st = gx_check_step(exec, GX_MODE_GRAPH, err);
     if (st == GX_OK)
         st = compare_all(check, exec, "graph", err);
     gx_snapshot_free(start);
@@ -259,7 +224,7 @@ static gx_status check_device(gx_check *check, gx_exec *rounded, int device,
 
 gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
 {
-    gx_snapshot *start = NULL;
+    gx_snapshot *start = NULL, *rounded_start = NULL;
     gx_exec *rounded;
     gx_status st;
 
@@ -269,23 +234,29 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
      * rounded in both. */
     GX_TRY(open_session(&check->exact, check->args, true, check->rounded.streams, GX_CPU,
                         GX_MODE_CPU, &check->reference, err));
+    check->coarsest = gx_check_coarsest(check->exact.graph[GX_PROGRAM_TRAIN]);
     check->n_planned = count_planned(check, device != GX_CPU);
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->rounded.state, err));
-    GX_TRY(copy_state(check, err));
+    GX_TRY(gx_check_copy_state(check, err));
     GX_TRY(find_rate(check, err));
     GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], check->reference,
                        err));
     GX_TRY(gx_state_save(check->exact.state, &start, err));
-    st = step(rounded, GX_MODE_CPU, err);
+    st = gx_state_save(check->rounded.state, &rounded_start, err);
     if (st == GX_OK)
-        st = step(check->reference, GX_MODE_CPU, err);
+        st = gx_check_step(rounded, GX_MODE_CPU, err);
+    if (st == GX_OK)
+        st = gx_check_step(check->reference, GX_MODE_CPU, err);
     if (st == GX_OK)
         st = compare_all(check, rounded, "cpu", err);
     if (st == GX_OK && device != GX_CPU && !gx_interrupted())
         st = check_device(check, rounded, device, err);
+    if (st == GX_OK && !gx_interrupted())
+        st = gx_check_rounding(check, rounded, rounded_start, err);
     /* The differences start where this step did. */
     if (st == GX_OK)
         st = gx_state_restore(check->exact.state, start, err);
+    gx_snapshot_free(rounded_start);
     gx_snapshot_free(start);
     return st;
 }

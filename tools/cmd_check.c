@@ -10,13 +10,19 @@
 
 enum { MOST_ROWS = 40 };
 
+/* False where no element of the parameter could be held against a difference. */
+static bool is_judged(const gx_gradient_row *row)
+{
+    return row->n_elements > 0;
+}
+
 /* Comparisons that were made whole. */
 static size_t count_done(const gx_check *check)
 {
     size_t n = check->n_rows;
 
     for (size_t i = 0; i < check->n_gradients; i++)
-        n += check->gradients[i].complete;
+        n += check->gradients[i].complete && is_judged(&check->gradients[i]);
     return n;
 }
 
@@ -38,6 +44,7 @@ static void free_check(gx_check *check)
     gx_session_close(&check->exact);
     free(check->rows);
     free(check->gradients);
+    free(check->rounding);
 }
 
 /* --- text --- */
@@ -54,12 +61,16 @@ static void add_row(gx_text_table *table, const gx_check_row *row)
     gx_text_table_cell(table, "%s", gx_words_shape(row->value.rank, row->value.dim).text);
     gx_text_table_cell(table, "%.2e",
                        gx_plain_nan(row->norm > 0 ? row->error / row->norm : row->error));
-    gx_text_table_cell(table, "%.2e",
-                       row->norm > 0 ? row->allowed / row->norm : row->allowed);
+    gx_text_table_cell(
+        table, "%.2e",
+        gx_plain_nan(row->norm > 0 ? row->allowed / row->norm : row->allowed));
     gx_text_table_cell(table, "%s", row->position.text);
     gx_text_table_cell(table, "%.9g", gx_plain_nan(row->found));
     gx_text_table_cell(table, "%.9g", gx_plain_nan(row->expected));
-    gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
+    gx_text_table_cell(table, "%s",
+                       !row->ok           ? "FAILED"
+                       : row->by_rounding ? "ok, rounding"
+                                          : "ok");
 }
 
 /* The row is among the `most` of the largest share, or failed, or all are wanted. */
@@ -72,6 +83,15 @@ static bool is_shown(const gx_check *check, size_t i)
     for (size_t j = 0; j < check->n_rows; j++)
         n_larger += share(&check->rows[j]) > share(&check->rows[i]);
     return n_larger < MOST_ROWS;
+}
+
+static bool rounding_decided(const gx_check *check)
+{
+    bool decided = false;
+
+    for (size_t i = 0; i < check->n_rows; i++)
+        decided = decided || check->rows[i].by_rounding;
+    return decided;
 }
 
 static void print_rows(const gx_check *check, FILE *out)
@@ -92,7 +112,7 @@ static void print_rows(const gx_check *check, FILE *out)
         }
     fputs(
         "One step against exact doubles (error: root of the sum of squares, as a share "
-        "of the\nreference's; allowed: a share by precision, and for a parameter twice "
+        "of the\nreference's; allowed: a share by type, and for a parameter twice "
         "the rate for the\nfew elements whose gradient is so near 0 that rounding turns "
         "its sign)\n",
         out);
@@ -100,6 +120,12 @@ static void print_rows(const gx_check *check, FILE *out)
     if (n_shown < check->n_rows)
         fprintf(out, "  %zu more are nearer; -v shows all\n", check->n_rows - n_shown);
     gx_text_table_free(table);
+    if (rounding_decided(check))
+        fputs(
+            "  rounding: terms cancel, and what is left is rounding; allowed besides is "
+            "what it\n  was measured to make, with all parameters moved by their last "
+            "bits\n",
+            out);
 }
 
 /* Parameters whose gradients are not looked at, or are held to be 0, and why. */
@@ -108,7 +134,7 @@ static void print_unnamed(const gx_check *check, FILE *out)
     const gx_graph *const graph = check->exact.graph[GX_PROGRAM_TRAIN];
 
     for (size_t i = 0; i < check->n_gradients; i++)
-        if (check->gradients[i].left_out)
+        if (check->gradients[i].left_out && is_judged(&check->gradients[i]))
             fprintf(out, "  %s: no optimizer op updates it; the loss %s\n",
                     check->gradients[i].parameter.name,
                     check->gradients[i].ok ? "does not depend on it"
@@ -120,6 +146,37 @@ static void print_unnamed(const gx_check *check, FILE *out)
             fprintf(out, "  %s: there is no %s.grad, so its gradient is not checked\n",
                     name, name);
         }
+}
+
+/* Elements that no difference can tell of. */
+static void print_bends(const gx_check *check, FILE *out)
+{
+    for (size_t i = 0; i < check->n_gradients; i++) {
+        const gx_gradient_row *const row = &check->gradients[i];
+
+        if (row->n_bends)
+            fprintf(
+                out,
+                "  %s: %lld of %lld elements left out: the loss bends there (a relu at "
+                "0, equal values\n  of a max), and has no derivative\n",
+                row->parameter.name, (long long)row->n_bends,
+                (long long)(row->n_bends + row->n_elements));
+    }
+}
+
+static void print_gradient(const gx_gradient_row *row, gx_text_table *table)
+{
+    gx_text_table_cell(table, "%s", row->parameter.name);
+    gx_text_table_cell(table, "%lld", (long long)row->n_elements);
+    if (!is_judged(row)) {
+        for (int i = 0; i < 4; i++)
+            gx_text_table_cell(table, "n/a");
+        return;
+    }
+    gx_text_table_cell(table, "%s", row->position.text);
+    gx_text_table_cell(table, "%.9g", gx_plain_nan(row->gradient));
+    gx_text_table_cell(table, "%.9g", gx_plain_nan(row->difference));
+    gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
 }
 
 static void print_gradients(const gx_check *check, FILE *out)
@@ -142,19 +199,12 @@ static void print_gradients(const gx_check *check, FILE *out)
     for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
         gx_text_table_cell(table, "%s", titles[i]);
     gx_text_table_rule(table);
-    for (size_t i = 0; i < check->n_gradients; i++) {
-        const gx_gradient_row *const row = &check->gradients[i];
-
-        gx_text_table_cell(table, "%s", row->parameter.name);
-        gx_text_table_cell(table, "%lld", (long long)row->n_elements);
-        gx_text_table_cell(table, "%s", row->position.text);
-        gx_text_table_cell(table, "%.9g", gx_plain_nan(row->gradient));
-        gx_text_table_cell(table, "%.9g", gx_plain_nan(row->difference));
-        gx_text_table_cell(table, "%s", row->ok ? "ok" : "FAILED");
-    }
+    for (size_t i = 0; i < check->n_gradients; i++)
+        print_gradient(&check->gradients[i], table);
     fputs("\nGradients against central differences of the loss, in doubles\n", out);
     gx_text_table_print(table, "  ", out);
     gx_text_table_free(table);
+    print_bends(check, out);
     print_unnamed(check, out);
 }
 
@@ -162,12 +212,14 @@ static void print_gradients(const gx_check *check, FILE *out)
 static void print_headline(const gx_check *check, FILE *out)
 {
     const size_t n = count_done(check);
-    size_t n_failed = 0;
+    size_t n_failed = 0, n_unjudged = 0;
 
     for (size_t i = 0; i < check->n_rows; i++)
         n_failed += !check->rows[i].ok;
     for (size_t i = 0; i < check->n_gradients; i++)
         n_failed += !check->gradients[i].ok;
+    for (size_t i = 0; i < check->n_gradients; i++)
+        n_unjudged += !is_judged(&check->gradients[i]);
     if (check->interrupted)
         fprintf(out, "Interrupted after %zu of %zu comparisons; %zu out of tolerance", n,
                 check->n_planned, n_failed);
@@ -175,6 +227,8 @@ static void print_headline(const gx_check *check, FILE *out)
         fprintf(out, "FAILED: %zu of %zu comparisons are out of tolerance", n_failed, n);
     else
         fprintf(out, "All %zu comparisons are within tolerance", n);
+    if (n_unjudged)
+        fprintf(out, "; n/a for %zu more, told below", n_unjudged);
 }
 
 static void print_check(const gx_check *check, FILE *out)
@@ -204,10 +258,27 @@ static void put_rows(gx_json *json, const gx_check *check)
         gx_json_text(json, "worst_at", row->position.text);
         gx_json_real(json, "found", row->found);
         gx_json_real(json, "expected", row->expected);
+        gx_json_bool(json, "by_rounding", row->by_rounding);
         gx_json_bool(json, "ok", row->ok);
         gx_json_end(json);
     }
     gx_json_end(json);
+}
+
+/* Null where no element could be tried. */
+static void put_gradient(gx_json *json, const gx_gradient_row *row)
+{
+    gx_json_integer(json, "elements", row->n_elements);
+    gx_json_integer(json, "bends", row->n_bends);
+    gx_json_text(json, "worst_at", is_judged(row) ? row->position.text : NULL);
+    gx_json_real(json, "gradient", is_judged(row) ? row->gradient : NAN);
+    gx_json_real(json, "difference_quotient", is_judged(row) ? row->difference : NAN);
+    gx_json_real(json, "error", is_judged(row) ? row->error : NAN);
+    gx_json_real(json, "allowed", is_judged(row) ? row->allowed : NAN);
+    if (is_judged(row))
+        gx_json_bool(json, "ok", row->ok);
+    else
+        gx_json_text(json, "ok", NULL);
 }
 
 static void put_gradients(gx_json *json, const gx_check *check)
@@ -219,13 +290,7 @@ static void put_gradients(gx_json *json, const gx_check *check)
         gx_json_object(json, NULL);
         gx_json_text(json, "parameter", row->parameter.name);
         gx_json_bool(json, "updated", !row->left_out);
-        gx_json_integer(json, "elements", row->n_elements);
-        gx_json_text(json, "worst_at", row->position.text);
-        gx_json_real(json, "gradient", row->gradient);
-        gx_json_real(json, "difference_quotient", row->difference);
-        gx_json_real(json, "error", row->error);
-        gx_json_real(json, "allowed", row->allowed);
-        gx_json_bool(json, "ok", row->ok);
+        put_gradient(json, row);
         gx_json_end(json);
     }
     gx_json_end(json);

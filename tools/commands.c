@@ -47,9 +47,11 @@ static const gx_command commands[] = {
       "step's gradients are held against central differences of the loss. Exits with 1\n"
       "when something is out of tolerance. What is allowed of a tensor is a share of "
       "the\n"
-      "root of its sum of squares, by precision; a parameter is allowed twice the rate\n"
-      "besides for the few elements whose gradient is so near 0 that rounding turns its\n"
-      "sign, which is all that a first step of AdamW goes by.\n",
+      "root of its sum of squares, by the coarsest type of the model; a parameter is\n"
+      "allowed twice the rate besides for the few elements whose gradient is so near 0\n"
+      "that rounding turns its sign, which is all that a first step of AdamW goes by.\n"
+      "Where terms cancel, as in the gradient of an attention layer's key bias, allowed\n"
+      "is also what rounding is measured to make of the tensor.\n",
       "gexec check graphs/examples/deep_narrow.yaml --set width=64 --samples 8",
       GX_CMD_CHECK, gx_cmd_check },
     { "plan", "MODEL",

@@ -254,8 +254,8 @@ void gx_compare_print_bits(const gx_compare *compare, FILE *out)
             "  bits: '%s' differs first at %s after %lld steps: eager %.17g, graph %.17g "
             "(%lld of its %lld elements differ)\n",
             difference->tensor, difference->position.text, (long long)compare->bits_steps,
-            difference->eager, difference->graph, (long long)difference->n_differ,
-            (long long)difference->n_elements);
+            gx_plain_nan(difference->eager), gx_plain_nan(difference->graph),
+            (long long)difference->n_differ, (long long)difference->n_elements);
 }
 
 void gx_compare_print(const gx_compare *compare, FILE *out)

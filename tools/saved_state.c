@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "host_tensor.h"
+#include "text_format.h"
 
 #define PLAN_NAME "plan.yaml"
 
@@ -109,7 +110,7 @@ gx_status gx_counter_check(const gx_graph *graph, const char *name,
         if (!(gx_host_tensor_at(tensor, i) >= 0))
             return GX_FAIL(err, GX_ERR_DATA,
                            "%s is a counter: expected 0 or more, found %g", name,
-                           gx_host_tensor_at(tensor, i));
+                           gx_plain_nan(gx_host_tensor_at(tensor, i)));
     return GX_OK;
 }
 

@@ -256,8 +256,9 @@ static void print_differences(const gx_sweep *sweep, FILE *out)
                 "  bits at %s: '%s' differs first at %s after %lld steps: eager %.17g, "
                 "graph %.17g (%lld of its %lld elements differ)\n",
                 text, difference->tensor, difference->position.text,
-                (long long)point->bits_steps, difference->eager, difference->graph,
-                (long long)difference->n_differ, (long long)difference->n_elements);
+                (long long)point->bits_steps, gx_plain_nan(difference->eager),
+                gx_plain_nan(difference->graph), (long long)difference->n_differ,
+                (long long)difference->n_elements);
     }
 }
 

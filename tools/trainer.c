@@ -153,7 +153,7 @@ static void note_figures(trainer *t, const char *title, const gx_evaluation *fig
     for (size_t c = 0; c < n_columns && length < sizeof line - 1; c++)
         length +=
             (size_t)snprintf(line + length, sizeof line - length, "  %s %.4g%s", names[c],
-                             figures->value[c], gx_average_mark(graph, c));
+                             gx_plain_nan(figures->value[c]), gx_average_mark(graph, c));
     gx_progress_note(&t->progress, line);
 }
 

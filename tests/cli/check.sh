@@ -43,6 +43,64 @@ sed 's/b1\.grad/b1.slope/' "$work/right.yaml" >"$work/other.yaml"
 run 0 check "$work/other.yaml" --device cpu -q --set hidden=16
 out '^  b1: there is no b1.grad, so its gradient is not checked$'
 
+# The gradient of a key's bias is 0 but for rounding, and moves it under adamw.
+cat >"$work/key_bias.yaml" <<'END'
+gexec: 1
+name: key-bias
+inputs:
+  x: {shape: [2, 5, 8], init: {normal: {std: 1}}}
+  t: {shape: [2, 5, 8], init: {normal: {std: 1}}}
+params:
+  wq: {shape: [8, 8], init: xavier_normal}
+  wk: {shape: [8, 8], init: xavier_normal}
+  bk: {shape: [8], init: {normal: {std: 0.1}}}
+ops:
+  - {op: gemm, name: q, a: x, b: wq}
+  - {op: gemm, name: k, a: x, b: wk, epilogue: {bias: bk}}
+  - {op: gemm, name: s, a: q, b: k, trans_b: true}
+  - {op: softmax, name: p, x: s}
+  - {op: gemm, name: o, a: p, b: x}
+  - {op: mse, name: loss, x: o, target: t}
+backward: loss
+optimizer: {adamw: {lr: 1.0e-3}}
+outputs: [loss]
+END
+run 0 check "$work/key_bias.yaml" --device cpu --json "$work/key_bias.json"
+out '^  cpu +bk\.grad .* ok, rounding$'
+out '^  cpu +wk\.grad .* ok$'
+out '^  rounding: terms cancel'
+json "$work/key_bias.json"
+grep -A 10 '"tensor": "bk.grad"' "$work/key_bias.json" | grep -q '"by_rounding": true' ||
+    fail "the JSON does not tell what rounding decided"
+for precision in f16 bf16 tf32; do
+    sed "s/^name:/precision: $precision\nname:/" "$work/key_bias.yaml" >"$work/narrow.yaml"
+    run 0 check "$work/narrow.yaml" --device cpu -q
+done
+
+# Where the loss bends there is no derivative to hold a gradient against.
+cat >"$work/bend.yaml" <<'END'
+gexec: 1
+name: bend
+params:
+  w: {shape: [5]}
+  v: {shape: [5], init: ones}
+ops:
+  - {op: relu, name: h, x: w}
+  - {op: add, name: y, a: h, b: v}
+  - {op: mean, name: loss, x: y}
+backward: loss
+optimizer: {sgd: {lr: 0.1}}
+outputs: [loss]
+END
+run 0 check "$work/bend.yaml" --device cpu --json "$work/bend.json"
+out '^All [0-9]+ comparisons are within tolerance; n/a for 1 more, told below \('
+out '^  w +0  n/a +n/a +n/a  n/a$'
+out '^  w: 4 of 4 elements left out: the loss bends there'
+out '^  v +4 .*ok$'
+json "$work/bend.json"
+grep -A 9 '"parameter": "w"' "$work/bend.json" | grep -q '"bends": 4' || fail "the JSON does not count bends"
+grep -A 9 '"parameter": "w"' "$work/bend.json" | grep -q '"ok": null' || fail "the JSON judges what is n/a"
+
 # NaN passes nothing.
 cat >"$work/nan.yaml" <<'END'
 gexec: 1

@@ -224,6 +224,7 @@ sed 's/constant: 0.2/constant: 1.0e+30/' "$examples/handwritten_backward.yaml" >
 run 0 run "$work/wild.yaml" --device cpu --steps 60 --evaluate never --json "$work/wild.json"
 [ "$(grep -c '^gexec run: the loss is not finite from step [0-9]* on$' "$work/err")" = 1 ] ||
     fail "a loss that is not finite is not told once"
+! grep -qe -nan "$work/out" "$work/err" || fail "$last tells the sign of a NaN"
 out '^  the loss is not finite from step [0-9]+ on$'
 grep -q '"loss_not_finite_from": [1-9]' "$work/wild.json" || fail "the JSON tells no such step"
 run 0 run "$digits" --device cpu --steps 2 -q --json -
