@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "resolve.h"
 
 /* --- which tensors there are --- */
@@ -302,10 +303,14 @@ static gx_status create(const gx_graph *const *graphs, size_t n_graphs,
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(state, "state", err));
     *state = NULL;
     if (!options)
         options = &usual;
+    if (n_graphs > 0)
+        GX_TRY(gx_need(graphs, "list of graphs", err));
     for (size_t i = 0; i < n_graphs; i++) {
+        GX_TRY(gx_need(graphs[i], "graph", err));
         if (!graphs[i]->finished)
             return GX_FAIL(err, GX_ERR_ARGUMENT, "graph %zu is not finished", i);
     }
@@ -398,6 +403,8 @@ static gx_status find(const gx_state *state, const char *name, const gx_entry **
     const char *nearest;
     const char **names;
 
+    GX_TRY(gx_need(state, "state", err));
+    GX_TRY(gx_need(name, "name of a tensor", err));
     *entry = gx_state_find(state, name);
     if (*entry)
         return GX_OK;
@@ -425,7 +432,8 @@ static gx_status put(gx_state *state, const gx_entry *entry, const gx_tensor *ho
 }
 
 /* On an exact state: the parameter is what its master, written now, is rounded to. It has
- * been taken from where it was rounded, and going on from there means going on with it. */
+ * been taken from where it was rounded, and going on from there means going on with it.
+ */
 static bool is_rounded_copy(const gx_state *state, const gx_entry *master)
 {
     const double *from = master->data;
@@ -488,6 +496,8 @@ gx_status gx_state_set_rate(gx_state *state, double rate, gx_error *err)
     const gx_tensor host = { .dtype = GX_F64, .rank = 1, .dim = { 1 }, .data = &rate };
 
     gx_error_clear(err);
+    GX_TRY(gx_need(state, "state", err));
+
     const char *const wrong = gx_rate_misfit(rate);
 
     if (wrong)

@@ -5,8 +5,9 @@
  *     exec    a plan bound to a state: it primes, captures, replays
  *
  * Objects are used by one thread at a time; different objects by different threads at
- * once. A state outlives its execs; a plan and a graph too. The current CUDA device of
- * the caller is left as it was. Device index GX_CPU is the CPU. */
+ * once. A state outlives its execs and its snapshots; a plan and a graph outlive their
+ * execs too. The current CUDA device of the caller is left as it was. Device index GX_CPU
+ * is the CPU. */
 #ifndef GEXEC_EXEC_H
 #define GEXEC_EXEC_H
 
@@ -97,7 +98,8 @@ GX_API gx_status gx_state_write(gx_state *state, const char *name, const gx_tens
 GX_API gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host,
                                gx_error *err) GX_MUST_CHECK;
 
-/* A copy of all parameters and state (not of the data), on the device. */
+/* A copy of all parameters and state (not of the data), on the device; freed before its
+ * state is. */
 typedef struct gx_snapshot gx_snapshot;
 GX_API gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot,
                                gx_error *err) GX_MUST_CHECK;
