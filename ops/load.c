@@ -80,9 +80,13 @@ static gx_status check_options(const gx_load_options *options, gx_error *err)
 static gx_status check(gx_graph *graph, gx_diagnostics *list, gx_error *err)
 {
     const double start = now();
+    const bool empty = graph->n_nodes == 0;
 
     gx_resolve(graph, list);
     graph->check_s = now() - start;
+    /* Of a file the reader has said so. */
+    if (empty && gx_diagnostics_count(list) == 0)
+        gx_report(list, (gx_pos){ 0 }, "a model of no ops");
     if (gx_arena_failed(graph->arena))
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory while checking the model");
     GX_TRY(gx_diagnostics_status(list, err));
@@ -185,8 +189,6 @@ gx_status gx_graph_finish(gx_graph *graph, gx_kind kind, gx_diagnostics *diagnos
     if (!list)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     graph->kind = kind;
-    if (graph->n_nodes == 0)
-        gx_report(list, (gx_pos){ 0 }, "a model of no ops");
     st = check(graph, list, err);
     if (!diagnostics)
         gx_diagnostics_free(list);
