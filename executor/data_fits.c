@@ -2,6 +2,7 @@
 #include <gexec/exec.h>
 
 #include "device.h"
+#include "need.h"
 
 /* As a real: what no memory holds is large, and not an overflow. */
 static double bytes_of(const gx_value *value, int device)
@@ -20,7 +21,9 @@ gx_status gx_data_fits(const gx_graph *graph, int device, bool *fits, gx_error *
     double rest = 0;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(fits, "answer", err));
     *fits = true;
+    GX_TRY(gx_need(graph, "graph", err));
     GX_TRY(gx_device_info_get(device, &info, err));
     for (size_t i = 0; i < graph->n_values; i++) {
         const gx_value *value = &graph->values[i];

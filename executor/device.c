@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "need.h"
 #include "number.h"
 
 #if GX_HAVE_CUDA
@@ -63,6 +64,7 @@ const char *gx_cuda_architectures(void)
 gx_status gx_device_count(int *n_devices, gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(gx_need_place(n_devices, "number of devices", err));
     *n_devices = 0;
     return ON_GPU(gx_device_cuda_count(n_devices, err));
 }
@@ -104,7 +106,10 @@ static void cpu_memory(int64_t *free_bytes, int64_t *total_bytes)
 gx_status gx_device_info_get(int device, gx_device_info *info, gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(gx_need_place(info, "device's figures", err));
     *info = (gx_device_info){ .ordinal = device };
+    if (device < GX_CPU)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no device %d", device);
     if (device != GX_CPU)
         return ON_GPU(gx_device_cuda_info(device, info, err));
     snprintf(info->name, sizeof info->name, "CPU");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
+
 /* --- the edges --- */
 
 typedef struct numbered {
@@ -137,7 +139,10 @@ gx_status gx_plan_measure_edges(gx_plan *plan, gx_edge_info *infos, size_t *n_in
                                 gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(gx_need_place(n_infos, "number of edges", err));
     *n_infos = 0;
+    GX_TRY(gx_need(plan, "plan", err));
+    GX_TRY(gx_need_place(infos, "edges", err));
     if (plan->device == GX_CPU)
         return GX_FAIL(err, GX_ERR_NO_DEVICE,
                        "programmatic edges join kernels on a GPU, and the plan is for "

@@ -4,6 +4,7 @@
 #include "device_cuda.h"
 #include "exec_cuda.h"
 #include "feed.h"
+#include "need.h"
 #include "profile_ranges.h"
 
 static bool on_cpu(const gx_exec *exec)
@@ -13,8 +14,7 @@ static bool on_cpu(const gx_exec *exec)
 
 gx_status gx_exec_enter(const gx_exec *exec, int *previous, gx_error *err)
 {
-    if (!exec)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "the program is NULL");
+    GX_TRY(gx_need(exec, "program", err));
     if (exec->device->broken)
         return GX_FAIL(err, GX_ERR_BROKEN,
                        "the device failed earlier; free its programs and its state");
@@ -36,16 +36,17 @@ gx_status gx_exec_leave(gx_exec *exec, int previous, gx_status status,
 static gx_status check_options(const gx_plan *plan, const gx_state *state,
                                const gx_exec_options *options, gx_error *err)
 {
-    if (!plan || !state)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "the %s is NULL", plan ? "state" : "plan");
+    GX_TRY(gx_need(plan, "plan", err));
+    GX_TRY(gx_need(state, "state", err));
     if (plan->device != state->device->ordinal)
         return GX_FAIL(
             err, GX_ERR_ARGUMENT,
             "the plan is for device %d and the state is on device %d (%d: CPU)",
             plan->device, state->device->ordinal, (int)GX_CPU);
-    if (options && options->steps_per_launch < 0)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "steps per launch: %d, expected 1 or more",
-                       options->steps_per_launch);
+    if (options && (options->steps_per_launch < 0 ||
+                    options->steps_per_launch > GX_MAX_STEPS_PER_LAUNCH))
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "steps per launch: %d, expected 0 to %d",
+                       options->steps_per_launch, (int)GX_MAX_STEPS_PER_LAUNCH);
     if (options && options->step_loop && plan->graph->data.streams)
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "the data stream, and a loop on the device reads one batch again "
@@ -121,8 +122,7 @@ gx_status gx_exec_create(const gx_plan *plan, gx_state *state,
     int previous = 0;
 
     err = gx_error_start(err, &own);
-    if (!exec)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no place for the program: NULL");
+    GX_TRY(gx_need_place(exec, "program", err));
     *exec = NULL;
     GX_TRY(check_options(plan, state, options, err));
 
@@ -354,8 +354,7 @@ gx_status gx_exec_time(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_timing *
     int previous = 0;
 
     err = gx_error_start(err, &own);
-    if (!timing)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no place for the times: NULL");
+    GX_TRY(gx_need_place(timing, "times", err));
     *timing = (gx_timing){ .device_s = -1 };
     GX_TRY(gx_exec_enter(exec, &previous, err));
     gx_status st = check_run(exec, mode, n_steps, err);
@@ -394,8 +393,7 @@ gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err)
     gx_error own;
 
     err = gx_error_start(err, &own);
-    if (!graph)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no place for the graph: NULL");
+    GX_TRY(gx_need_place(graph, "graph", err));
     *graph = NULL;
     if (exec && exec->feed)
         return GX_FAIL(err, GX_ERR_STATE,

@@ -4,6 +4,7 @@
 
 #include "exec_cuda.h"
 #include "feed.h"
+#include "need.h"
 #include "resolve.h"
 
 static bool on_cpu(const gx_exec *exec)
@@ -18,8 +19,7 @@ static gx_status find(const gx_exec *exec, const char *name, int32_t *id, gx_err
 {
     const gx_graph *graph = exec->plan->graph;
 
-    if (!name)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "the name of a tensor is NULL");
+    GX_TRY(gx_need(name, "name of a tensor", err));
     *id = gx_graph_value_id(graph, name);
     if (*id >= 0)
         return GX_OK;
@@ -266,9 +266,11 @@ static gx_status read_log(gx_exec *exec, int64_t n_rows, double *rows, gx_error 
         gx_state_find(exec->state, train ? GX_STATE_STEP : GX_EVAL_STEP);
     int32_t n_steps = 0;
 
-    if (n_rows < 0 || n_rows > GX_LOG_ROWS || (n_rows > 0 && !rows))
+    if (n_rows < 0 || n_rows > GX_LOG_ROWS)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "%lld rows of the log, expected 0 to %d",
                        (long long)n_rows, (int)GX_LOG_ROWS);
+    if (n_rows > 0)
+        GX_TRY(gx_need_place(rows, "rows of the log", err));
     if (!log || !step || graph->n_logged == 0)
         return GX_FAIL(err, GX_ERR_STATE,
                        "the model logs nothing: it has no loss, no metric "

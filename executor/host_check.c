@@ -11,6 +11,12 @@ gx_status gx_check_host(const char *name, gx_dtype dtype, int rank, const int64_
 
     if (!host)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "the host tensor of '%s' is NULL", name);
+    if (host->rank < 0 || host->rank > GX_MAX_RANK)
+        return GX_FAIL(err, GX_ERR_SHAPE,
+                       "'%s' has shape %s, the host tensor a rank of %d: 0 to %d is "
+                       "expected",
+                       name, gx_shape_text(rank, dim, expected, sizeof expected),
+                       host->rank, (int)GX_MAX_RANK);
     memcpy(declared.dim, dim, sizeof declared.dim);
     if (!gx_same_shape(&declared, host))
         return GX_FAIL(err, GX_ERR_SHAPE, "'%s': expected shape %s, found %s", name,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "builder.h"
+#include "need.h"
 #include "select.h"
 
 double gx_plan_clock(void)
@@ -33,6 +34,14 @@ static gx_status check_forced(const char *name, gx_error *err)
     return GX_FAIL(err, GX_ERR_ARGUMENT, "no alternative is named '%s'%s%s%s", name,
                    nearest ? "; the nearest is '" : "", nearest ? nearest : "",
                    nearest ? "'" : "");
+}
+
+static gx_status check_choice(gx_choice choice, const char *what, gx_error *err)
+{
+    if ((unsigned)choice <= GX_OFF)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_ARGUMENT, "%s: %d is none of auto, on, off", what,
+                   (int)choice);
 }
 
 /* Names with commas between them. */
@@ -66,6 +75,9 @@ static gx_status check_options(const gx_graph *graph, const gx_plan_options *opt
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "lanes: %d, expected 0 (as measured) or 1 to %d", options->lanes,
                        (int)GX_MAX_LANES);
+    GX_TRY(check_choice(options->programmatic, "programmatic", err));
+    GX_TRY(check_choice(options->step_loop, "step_loop", err));
+    GX_TRY(check_choice(options->skip_if, "skip_if", err));
     if ((unsigned)options->order > GX_ORDER_DATA_FIRST)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no order %d of the nodes",
                        (int)options->order);
@@ -209,7 +221,9 @@ gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *options,
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(plan, "plan", err));
     *plan = NULL;
+    GX_TRY(gx_need(graph, "graph", err));
     if (!options)
         options = &usual;
     GX_TRY(check_options(graph, options, err));

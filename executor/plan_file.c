@@ -20,6 +20,7 @@
  * On the CPU every unit is one node, and its alternative is called reference. */
 #include <string.h>
 
+#include "need.h"
 #include "plan_doc.h"
 #include "select.h"
 
@@ -70,6 +71,8 @@ gx_status gx_plan_write(const gx_plan *plan, const char *path, gx_error *err)
     gx_device_info device;
 
     gx_error_clear(err);
+    GX_TRY(gx_need(plan, "plan", err));
+    GX_TRY(gx_need(path, "path", err));
     GX_TRY(gx_device_info_get(plan->device, &device, err));
     gx_text_put(&text, "gexec_plan: 1\nmodel: ");
     gx_plan_doc_quote(&text, plan->graph->name ? plan->graph->name : "");

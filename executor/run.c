@@ -28,9 +28,23 @@ static void round_outputs(const gx_call *call)
     }
 }
 
+/* What is updated in place is held in double as well: a parameter becomes a copy of its
+ * master, not of what f32 would keep of that. */
+static gx_status refer_exact(const gx_call *call, gx_error *err)
+{
+    gx_call held = *call;
+
+    for (int arg = 0; arg < gx_n_args(call->op); arg++)
+        if (gx_arg_kind(call->op, arg) == GX_FIELD_INOUT &&
+            gx_is_float(call->arg[arg].dtype))
+            held.arg[arg].dtype = GX_F64;
+    return call->op->reference(&held, err);
+}
+
 static gx_status compute(const gx_call *call, bool exact, gx_error *err)
 {
-    const gx_status st = call->op->reference(call, err);
+    const gx_status st =
+        exact ? refer_exact(call, err) : call->op->reference(call, err);
 
     if (st != GX_OK)
         gx_error_prefix(err, call->name);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "resolve.h"
 #include "state.h"
 
@@ -61,7 +62,9 @@ gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(snapshot, "snapshot", err));
     *snapshot = NULL;
+    GX_TRY(gx_need(state, "state", err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
     made = calloc(1, sizeof *made);
     st = locate_all(state, err);
@@ -90,6 +93,8 @@ gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot, gx_erro
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need(state, "state", err));
+    GX_TRY(gx_need(snapshot, "snapshot", err));
     if (snapshot->state != state)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "the snapshot is of another state");
     GX_TRY(gx_device_enter(state->device, &previous, err));

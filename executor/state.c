@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "number.h"
 #include "resolve.h"
 
@@ -303,10 +304,14 @@ static gx_status create(const gx_graph *const *graphs, size_t n_graphs,
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(state, "state", err));
     *state = NULL;
     if (!options)
         options = &usual;
+    if (n_graphs > 0)
+        GX_TRY(gx_need(graphs, "list of graphs", err));
     for (size_t i = 0; i < n_graphs; i++) {
+        GX_TRY(gx_need(graphs[i], "graph", err));
         if (!graphs[i]->finished)
             return GX_FAIL(err, GX_ERR_ARGUMENT, "graph %zu is not finished", i);
     }
@@ -399,6 +404,8 @@ static gx_status find(const gx_state *state, const char *name, const gx_entry **
     const char *nearest;
     const char **names;
 
+    GX_TRY(gx_need(state, "state", err));
+    GX_TRY(gx_need(name, "name of a tensor", err));
     *entry = gx_state_find(state, name);
     if (*entry)
         return GX_OK;
@@ -419,10 +426,27 @@ static gx_status find(const gx_state *state, const char *name, const gx_entry **
 }
 
 static gx_status put(gx_state *state, const gx_entry *entry, const gx_tensor *host,
-                     bool exact, gx_error *err)
+                     gx_error *err)
 {
     return gx_device_put(state->device, entry->data, entry->dtype, host->data,
-                         host->dtype, gx_entry_count(entry), exact, err);
+                         host->dtype, gx_entry_count(entry), state->exact, err);
+}
+
+/* On an exact state: the parameter is what its master, written now, is rounded to. It has
+ * been taken from where it was rounded, and going on from there means going on with it.
+ */
+static bool is_rounded_copy(const gx_state *state, const gx_entry *master)
+{
+    const double *from = master->data;
+    const double *copy = master->copy->data;
+    const int64_t n = gx_entry_count(master);
+    int64_t i = 0;
+
+    if (!state->exact)
+        return false;
+    while (i < n && copy[i] == gx_round_to(master->copy->dtype, from[i]))
+        i++;
+    return i == n;
 }
 
 gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
@@ -439,13 +463,14 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
     if (entry->index_limit > 0)
         GX_TRY(
             gx_check_indices(host, entry->index_limit, entry->index_ignored, name, err));
+    GX_TRY(gx_check_own(entry, host, err));
     GX_TRY(gx_device_enter(state->device, &previous, err));
     gx_state_forget(state, name);
-    st = put(state, entry, host, state->exact, err);
+    st = put(state, entry, host, err);
     if (st == GX_OK && entry->master)
-        st = put(state, entry->master, host, state->exact, err);
-    if (st == GX_OK && entry->copy)
-        st = put(state, entry->copy, host, false, err);
+        st = put(state, entry->master, host, err);
+    if (st == GX_OK && entry->copy && !is_rounded_copy(state, entry))
+        st = put(state, entry->copy, host, err);
     gx_device_leave(state->device, previous);
     return st;
 }
@@ -472,13 +497,13 @@ gx_status gx_state_set_rate(gx_state *state, double rate, gx_error *err)
     const gx_tensor host = { .dtype = GX_F64, .rank = 1, .dim = { 1 }, .data = &rate };
 
     gx_error_clear(err);
-    if (!(rate >= 0))
-        return GX_FAIL(err, GX_ERR_ARGUMENT,
-                       "a learning rate of %g is not a number from 0 up",
-                       gx_unsigned_nan(rate));
-    if (rate > 1 && !gx_fits_f32(rate)) /* one that is too small becomes 0 */
-        return GX_FAIL(err, GX_ERR_ARGUMENT,
-                       "a learning rate of %g is out of f32's range", rate);
+    GX_TRY(gx_need(state, "state", err));
+
+    const char *const wrong = gx_rate_misfit(rate);
+
+    if (wrong)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "a learning rate of %g %s",
+                       gx_unsigned_nan(rate), wrong);
     if (!gx_state_find(state, GX_STATE_LR))
         return GX_FAIL(err, GX_ERR_STATE,
                        "the model has no optimizer, and so no learning rate");

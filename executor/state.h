@@ -108,6 +108,16 @@ gx_status gx_check_indices(const gx_tensor *tensor, int64_t limit, int64_t ignor
 /* Ties each parameter that an optimizer of the graph updates through a master to that. */
 void gx_state_pair_masters(gx_state *state, const gx_graph *graph);
 
+/* --- state_check.c --- */
+
+/* What is wrong with a learning rate, as the end of a sentence that starts with it; NULL:
+ * nothing. */
+const char *gx_rate_misfit(double rate);
+/* Of gexec's own state a rate has to be a number from 0 up, the scale of the loss one
+ * above 0, and a counter an integer. `host` has the entry's shape. */
+gx_status gx_check_own(const gx_entry *entry, const gx_tensor *host,
+                       gx_error *err) GX_MUST_CHECK;
+
 /* --- host_check.c --- */
 
 /* A host tensor must have the shape of the tensor `name` that it is copied from or to,

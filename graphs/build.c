@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "graph_model.h"
+#include "need.h"
 #include "number.h"
 #include "reader.h"
 
@@ -20,6 +21,7 @@ static gx_status finish(gx_graph *graph, gx_diagnostics *list, gx_error *err)
 
 static gx_status check_open(const gx_graph *graph, gx_error *err)
 {
+    GX_TRY(gx_need(graph, "graph", err));
     if (!graph->finished)
         return GX_OK;
     return GX_FAIL(err, GX_ERR_STATE, "the graph is finished: nothing can be added");
@@ -27,6 +29,7 @@ static gx_status check_open(const gx_graph *graph, gx_error *err)
 
 static gx_status check_name(const char *name, gx_error *err)
 {
+    GX_TRY(gx_need(name, "name", err));
     if (strlen(name) > GX_LIMIT_WRITTEN_NAME)
         return GX_FAIL(err, GX_ERR_LIMIT,
                        "name \"%.40s...\" is longer than %d bytes (limit on names)", name,
@@ -44,7 +47,10 @@ gx_status gx_graph_create(const char *name, const char *precision, gx_graph **gr
     int i = 0;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(graph, "graph", err));
     *graph = NULL;
+    GX_TRY(gx_need(name, "name", err));
+    GX_TRY(gx_need(precision, "precision", err));
     while (gx_words_precision[i] && strcmp(gx_words_precision[i], precision) != 0)
         i++;
     if (!gx_words_precision[i])
@@ -75,6 +81,8 @@ static gx_status check_shape(const char *name, gx_dtype dtype, int rank,
     if (rank < 0 || rank > GX_MAX_RANK)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "tensor \"%s\": rank %d, expected 0 to %d",
                        name, rank, GX_MAX_RANK);
+    if (rank > 0)
+        GX_TRY(gx_need(dim, "list of sizes", err));
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0)
             return GX_FAIL(err, GX_ERR_ARGUMENT,
@@ -99,6 +107,10 @@ gx_status gx_graph_add_tensor(gx_graph *graph, gx_role role, const char *name,
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
     GX_TRY(check_name(name, err));
+    if (role != GX_ROLE_INPUT && role != GX_ROLE_PARAM)
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "tensor \"%s\": role %d is none of input, parameter", name,
+                       (int)role);
     GX_TRY(check_shape(name, dtype, rank, dim, err));
 
     gx_diagnostics *list = gx_diagnostics_create();
@@ -134,13 +146,20 @@ static gx_field_value *copy_fields(gx_graph *graph, const gx_field_text *fields,
     return gx_arena_failed(graph->arena) ? NULL : copies;
 }
 
-static gx_status check_fields(const char *what, size_t n, gx_error *err)
+static gx_status check_fields(const char *what, const gx_field_text *fields, size_t n,
+                              gx_error *err)
 {
     enum { MOST = 64 };
 
-    if (n <= MOST)
-        return GX_OK;
-    return GX_FAIL(err, GX_ERR_LIMIT, "%s: more than %d fields", what, MOST);
+    if (n > MOST)
+        return GX_FAIL(err, GX_ERR_LIMIT, "%s: more than %d fields", what, MOST);
+    if (n > 0)
+        GX_TRY(gx_need(fields, "list of fields", err));
+    for (size_t i = 0; i < n; i++) {
+        GX_TRY(gx_need(fields[i].key, "key of a field", err));
+        GX_TRY(gx_need(fields[i].text, "text of a field", err));
+    }
+    return GX_OK;
 }
 
 gx_status gx_graph_add_op(gx_graph *graph, const char *op, const char *name,
@@ -151,7 +170,8 @@ gx_status gx_graph_add_op(gx_graph *graph, const char *op, const char *name,
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
     GX_TRY(check_name(name, err));
-    GX_TRY(check_fields(name, n_fields, err));
+    GX_TRY(gx_need(op, "op", err));
+    GX_TRY(check_fields(name, fields, n_fields, err));
     if (graph->n_nodes >= GX_LIMIT_OPS)
         return GX_FAIL(err, GX_ERR_LIMIT, "more than %d ops (limit on ops)",
                        GX_LIMIT_OPS);
@@ -171,6 +191,7 @@ gx_status gx_graph_set_backward(gx_graph *graph, const char *loss, gx_error *err
 {
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
+    GX_TRY(gx_need(loss, "loss", err));
     graph->backward = gx_arena_text(graph->arena, loss);
     if (!graph->backward)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of host memory");
@@ -195,7 +216,8 @@ gx_status gx_graph_set_optimizer(gx_graph *graph, const char *op,
 {
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
-    GX_TRY(check_fields(op, n_fields, err));
+    GX_TRY(gx_need(op, "op", err));
+    GX_TRY(check_fields(op, fields, n_fields, err));
     return fill_section(graph, &graph->optimizer, op, fields, n_fields, err);
 }
 
@@ -221,7 +243,7 @@ gx_status gx_graph_add_metric(gx_graph *graph, const char *name,
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
     GX_TRY(check_name(name, err));
-    GX_TRY(check_fields(name, n_fields, err));
+    GX_TRY(check_fields(name, fields, n_fields, err));
     if (!gx_is_name(name))
         return GX_FAIL(err, GX_ERR_ARGUMENT, "\"%s\" is not a name", name);
     for (size_t i = 0; i < graph->n_metrics; i++) {
@@ -242,12 +264,15 @@ gx_status gx_graph_add_metric(gx_graph *graph, const char *name,
 
 gx_status gx_graph_add_output(gx_graph *graph, const char *name, gx_error *err)
 {
-    const size_t n = graph->n_outputs;
     const char **outputs;
     gx_pos *pos;
 
     gx_error_clear(err);
     GX_TRY(check_open(graph, err));
+    GX_TRY(gx_need(name, "name", err));
+
+    const size_t n = graph->n_outputs;
+
     if ((n & (n - 1)) == 0) { /* full: 0, 1, 2, 4, ... stand */
         outputs = gx_arena_alloc(graph->arena, (n + 1) * 2 * sizeof *outputs);
         pos = gx_arena_alloc(graph->arena, (n + 1) * 2 * sizeof *pos);

@@ -201,6 +201,8 @@ size_t gx_diagnostics_count(const gx_diagnostics *list)
 
 gx_diagnostic gx_diagnostics_at(const gx_diagnostics *list, size_t i)
 {
+    if (i >= gx_diagnostics_count(list))
+        return (gx_diagnostic){ .message = "", .source = "" };
     if (i >= list->n_entries)
         return (gx_diagnostic){ .message = "there are more mistakes than are listed",
                                 .source = "" };

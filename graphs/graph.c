@@ -366,7 +366,7 @@ const char *gx_graph_precision(const gx_graph *graph)
 
 int64_t gx_graph_dim(const gx_graph *graph, const char *name)
 {
-    for (size_t i = 0; i < graph->n_dims; i++)
+    for (size_t i = 0; name && i < graph->n_dims; i++)
         if (strcmp(graph->dims[i].name, name) == 0)
             return graph->dims[i].value;
     return -1;
@@ -409,7 +409,7 @@ bool gx_graph_updates(const gx_graph *graph, size_t i)
 
 ptrdiff_t gx_graph_find(const gx_graph *graph, const char *name)
 {
-    return gx_graph_value_id(graph, name);
+    return name ? gx_graph_value_id(graph, name) : -1;
 }
 
 size_t gx_graph_node_count(const gx_graph *graph)

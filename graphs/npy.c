@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "need.h"
 #include "npy_head.h"
 
 gx_status gx_npy_open(const char *path, FILE **file, gx_error *err)
@@ -140,7 +141,9 @@ gx_status gx_npy_read(const char *path, gx_tensor *tensor, gx_error *err)
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(tensor, "tensor", err));
     *tensor = (gx_tensor){ 0 };
+    GX_TRY(gx_need(path, "path", err));
     GX_TRY(gx_npy_open(path, &file, err));
     st = gx_npy_read_stream(file, path, tensor, err);
     fclose(file);

@@ -10,6 +10,7 @@
 
 #include "beside.h"
 #include "graph_model.h"
+#include "need.h"
 #include "text.h"
 
 enum { CHUNK = 4096 };
@@ -167,6 +168,25 @@ static gx_status write_special(const char *path, const gx_tensor *tensor, gx_err
     return st;
 }
 
+static gx_status check_tensor(const gx_tensor *tensor, gx_error *err)
+{
+    GX_TRY(gx_need(tensor, "tensor", err));
+    if (tensor->rank < 0 || tensor->rank > GX_MAX_RANK)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "a tensor has 0 to %d dimensions, not %d",
+                       GX_MAX_RANK, tensor->rank);
+    if (gx_dtype_bytes(tensor->dtype) == 0)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "there is no type %d of a tensor",
+                       (int)tensor->dtype);
+    for (int i = 0; i < tensor->rank; i++)
+        if (tensor->dim[i] < 0)
+            return GX_FAIL(err, GX_ERR_ARGUMENT,
+                           "size %lld of a tensor: 0 or more is "
+                           "expected",
+                           (long long)tensor->dim[i]);
+    return gx_count(tensor) > 0 ? gx_need(tensor->data, "data of the tensor", err)
+                                : GX_OK;
+}
+
 gx_status gx_npy_write(const char *path, const gx_tensor *tensor, gx_error *err)
 {
     struct stat there;
@@ -175,9 +195,8 @@ gx_status gx_npy_write(const char *path, const gx_tensor *tensor, gx_error *err)
     gx_status st;
 
     gx_error_clear(err);
-    if (tensor->rank < 0 || tensor->rank > GX_MAX_RANK)
-        return GX_FAIL(err, GX_ERR_ARGUMENT, "a tensor has 0 to %d dimensions, not %d",
-                       GX_MAX_RANK, tensor->rank);
+    GX_TRY(gx_need(path, "path", err));
+    GX_TRY(check_tensor(tensor, err));
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return write_special(path, tensor, err);
     file = open_beside(path, &beside);

@@ -29,6 +29,11 @@ size_t gx_dtype_bytes(gx_dtype dtype)
     return is_dtype(dtype) ? dtypes[dtype].bytes : 0;
 }
 
+static bool is_rank(int rank)
+{
+    return rank >= 0 && rank <= GX_MAX_RANK;
+}
+
 bool gx_is_float(gx_dtype dtype)
 {
     return dtype == GX_F32 || dtype == GX_BF16 || dtype == GX_F16;
@@ -50,6 +55,10 @@ char *gx_shape_text(int rank, const int64_t *dim, char *text, size_t size)
     if (size == 0)
         return text;
     text[0] = '\0';
+    if (!is_rank(rank)) {
+        snprintf(text, size, "[of rank %d]", rank);
+        return text;
+    }
     for (int i = 0; i <= rank; i++) {
         char part[32];
 
@@ -69,7 +78,7 @@ char *gx_shape_text(int rank, const int64_t *dim, char *text, size_t size)
 
 bool gx_same_shape(const gx_tensor *a, const gx_tensor *b)
 {
-    if (a->rank != b->rank)
+    if (a->rank != b->rank || !is_rank(a->rank))
         return false;
     for (int i = 0; i < a->rank; i++) {
         if (a->dim[i] != b->dim[i])

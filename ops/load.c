@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "builder.h"
+#include "need.h"
 
 static double now(void)
 {
@@ -46,13 +47,46 @@ static const gx_catalogue catalogue = { field_kind, default_output };
 
 /* --- loading --- */
 
+static gx_status check_kind(gx_kind kind, gx_error *err)
+{
+    if (kind == GX_TRAIN || kind == GX_EVAL)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_ARGUMENT, "kind %d is none of training, evaluation",
+                   (int)kind);
+}
+
+static gx_status check_options(const gx_load_options *options, gx_error *err)
+{
+    if (!options)
+        return GX_OK;
+    GX_TRY(check_kind(options->kind, err));
+    if ((unsigned)options->stream > GX_STREAM_OFF)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "stream %d is none of as written, on, off",
+                       (int)options->stream);
+    if (options->n_sets > 0)
+        GX_TRY(gx_need(options->sets, "list of sets", err));
+    for (size_t i = 0; i < options->n_sets; i++) {
+        GX_TRY(gx_need(options->sets[i].name, "name of a set", err));
+        GX_TRY(gx_need(options->sets[i].value, "value of a set", err));
+    }
+    if (options->n_keep > 0)
+        GX_TRY(gx_need(options->keep, "list of tensors to keep", err));
+    for (size_t i = 0; i < options->n_keep; i++)
+        GX_TRY(gx_need(options->keep[i], "name of a tensor to keep", err));
+    return GX_OK;
+}
+
 /* Resolves what was read; the first mistake, or memory that ran out, is the status. */
 static gx_status check(gx_graph *graph, gx_diagnostics *list, gx_error *err)
 {
     const double start = now();
+    const bool empty = graph->n_nodes == 0;
 
     gx_resolve(graph, list);
     graph->check_s = now() - start;
+    /* Of a file the reader has said so. */
+    if (empty && gx_diagnostics_count(list) == 0)
+        gx_report(list, (gx_pos){ 0 }, "a model of no ops");
     if (gx_arena_failed(graph->arena))
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory while checking the model");
     GX_TRY(gx_diagnostics_status(list, err));
@@ -84,11 +118,15 @@ gx_status gx_graph_parse(const char *text, size_t length, const char *name,
                          const char *folder, const gx_load_options *options,
                          gx_graph **graph, gx_diagnostics *diagnostics, gx_error *err)
 {
-    gx_diagnostics *list = diagnostics ? diagnostics : gx_diagnostics_create();
+    gx_diagnostics *list;
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(graph, "graph", err));
     *graph = NULL;
+    GX_TRY(gx_need(text, "text", err));
+    GX_TRY(check_options(options, err));
+    list = diagnostics ? diagnostics : gx_diagnostics_create();
     if (!list)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     st = parse(text, length, name ? name : "model", folder ? folder : ".", options, graph,
@@ -117,11 +155,15 @@ gx_status gx_graph_load(const char *path, const gx_load_options *options,
 {
     char *text = NULL;
     size_t length = 0;
-    char *folder = folder_of(path);
+    char *folder;
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(graph, "graph", err));
     *graph = NULL;
+    GX_TRY(gx_need(path, "path", err));
+    GX_TRY(check_options(options, err));
+    folder = folder_of(path);
     if (!folder)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     st = gx_read_file(path, &text, &length, err);
@@ -139,6 +181,8 @@ gx_status gx_graph_finish(gx_graph *graph, gx_kind kind, gx_diagnostics *diagnos
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need(graph, "graph", err));
+    GX_TRY(check_kind(kind, err));
     if (graph->finished)
         return GX_FAIL(err, GX_ERR_STATE, "the graph is finished already");
     list = diagnostics ? diagnostics : gx_diagnostics_create();

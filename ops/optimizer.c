@@ -254,15 +254,16 @@ static double *weights(const gx_call *call, int param, int master)
     return call->arg[gx_has(call, master) ? master : param].data;
 }
 
-/* The copy is of what f32 holds. */
+/* The copy is of what the master holds: f32, or a double where nothing is rounded. */
 static void copy_master(const gx_call *call, int param_arg, int master_arg)
 {
     double *param = call->arg[param_arg].data;
     const double *master = call->arg[master_arg].data;
+    const gx_dtype held = call->arg[master_arg].dtype;
 
     for (int64_t i = 0; gx_has(call, master_arg) && i < gx_count(&call->arg[param_arg]);
          i++)
-        param[i] = gx_round_to(GX_F32, master[i]);
+        param[i] = gx_round_to(held, master[i]);
 }
 
 static gx_status sgd_reference(const gx_call *call, gx_error *err)

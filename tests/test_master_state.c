@@ -106,13 +106,50 @@ static void a_parameter_and_its_master_are_written_together(void **unused)
             for (int i = 0; i < N; i++) {
                 assert_true(master[i] ==
                             (exact ? values[i] : gx_round_to(GX_F32, values[i])));
-                assert_true(
-                    w[i] ==
-                    (exact && !by_master ? values[i] : gx_round_to(GX_F16, values[i])));
+                assert_true(w[i] ==
+                            (exact ? values[i] : gx_round_to(GX_F16, values[i])));
             }
         }
         stop(&p);
     }
+}
+
+/* As it is for a check against exact doubles: both start from the rounded parameter. */
+static void an_exact_state_takes_up_a_rounded_parameter_beside_its_master(void **unused)
+{
+    double master[N] = { 1.0 / 3, -2.0 / 3, 1e-3, 5, 100.0 / 7, 0 };
+    double w[N], found[N];
+    program p = start(true);
+
+    (void)unused;
+    for (int i = 0; i < N; i++) {
+        master[i] = gx_round_to(GX_F32, master[i]);
+        w[i] = gx_round_to(GX_F16, master[i]);
+    }
+    put(&p, "w", w);
+    put(&p, "w.master", master);
+    get(&p, "w", found);
+    assert_memory_equal(w, found, sizeof w);
+    get(&p, "w.master", found);
+    assert_memory_equal(master, found, sizeof master);
+    stop(&p);
+}
+
+static void nothing_is_rounded_in_exact_steps(void **unused)
+{
+    program p = start(true);
+    double w[N], master[N];
+    int n_wide = 0;
+
+    (void)unused;
+    run(&p, 4);
+    get(&p, "w", w);
+    get(&p, "w.master", master);
+    assert_memory_equal(w, master, sizeof w);
+    for (int i = 0; i < N; i++)
+        n_wide += w[i] < gx_round_to(GX_F32, w[i]) || w[i] > gx_round_to(GX_F32, w[i]);
+    assert_true(n_wide > N / 2);
+    stop(&p);
 }
 
 static void halves_are_read_and_written_as_they_are(void **unused)
@@ -191,24 +228,33 @@ static void carry_over(program *from, program *to)
     }
 }
 
+static void compare_stopped(int first, bool exact)
+{
+    static const char *const names[] = { "w", "w.master", "w.m", "w.v", "w.sum" };
+    program whole = start(exact), part = start(exact), rest = start(exact);
+    double a[N], b[N];
+
+    run(&whole, 20);
+    run(&part, first);
+    carry_over(&part, &rest);
+    run(&rest, 20 - first);
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        get(&whole, names[k], a);
+        get(&rest, names[k], b);
+        assert_memory_equal(a, b, sizeof a);
+    }
+    assert_true(cell(&whole, "gexec.scale", 0) == cell(&rest, "gexec.scale", 0));
+    stop(&rest);
+    stop(&part);
+    stop(&whole);
+}
+
 static void a_run_that_was_stopped_goes_on(void **unused)
 {
     (void)unused;
     for (int first = 0; first < 20; first++) {
-        program whole = start(false), part = start(false), rest = start(false);
-        double a[N], b[N];
-
-        run(&whole, 20);
-        run(&part, first);
-        carry_over(&part, &rest);
-        run(&rest, 20 - first);
-        get(&whole, "w.master", a);
-        get(&rest, "w.master", b);
-        assert_memory_equal(a, b, sizeof a);
-        assert_true(cell(&whole, "gexec.scale", 0) == cell(&rest, "gexec.scale", 0));
-        stop(&rest);
-        stop(&part);
-        stop(&whole);
+        compare_stopped(first, false);
+        compare_stopped(first, true);
     }
 }
 
@@ -216,6 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_parameter_and_its_master_are_written_together),
+        cmocka_unit_test(an_exact_state_takes_up_a_rounded_parameter_beside_its_master),
+        cmocka_unit_test(nothing_is_rounded_in_exact_steps),
         cmocka_unit_test(halves_are_read_and_written_as_they_are),
         cmocka_unit_test(an_overflow_is_skipped_and_the_run_goes_on),
         cmocka_unit_test(a_run_that_was_stopped_goes_on),

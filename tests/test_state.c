@@ -158,6 +158,69 @@ static void wrong_names_shapes_and_types_are_named(void **unused)
     gx_graph_free(graph);
 }
 
+static void a_value_that_its_state_cannot_have_is_refused(void **unused)
+{
+    static const char scaled[] =
+        "gexec: 1\nprecision: f16\n"
+        "inputs: {t: {shape: [6], dtype: f32, init: {constant: 0.5}}}\n"
+        "params: {w: {shape: [6], init: normal}, v: {shape: [6], init: normal}}\n"
+        "ops:\n"
+        "  - {op: mul, name: y, a: w, b: v}\n"
+        "  - {op: mse, name: loss, x: y, target: t}\n"
+        "backward: loss\n"
+        "optimizer: {sgd: {lr: 0.1}, groups: [{params: v, lr: 0.2}], "
+        "loss_scale: {dynamic: {}}}\n"
+        "outputs: [loss]\n";
+    static const struct {
+        const char *name;
+        int rank;
+        double value;
+        const char *says; /* NULL: it is taken */
+    } rows[] = {
+        { "gexec.lr", 1, -1, "gexec.lr: element 0, -1, is not a number from 0 up" },
+        { "gexec.lr", 1, NAN, "is not a number from 0 up" },
+        { "gexec.lr", 1, INFINITY, "gexec.lr: element 0, inf, is out of f32's range" },
+        { "gexec.lr.1", 1, -0.5, "gexec.lr.1: element 0, -0.5, is not a number from" },
+        { "gexec.scale", 0, 0, "gexec.scale: element 0, 0, is not a number above 0" },
+        { "gexec.scale", 0, -2, "is not a number above 0 that f32 holds" },
+        { "gexec.scale", 0, NAN, "is not a number above 0" },
+        { "gexec.scale", 0, INFINITY, "is not a number above 0" },
+        { "gexec.step", 1, 1.5, "gexec.step: element 0, 1.5, is not an integer" },
+        { "gexec.skipped", 1, 0.25, "gexec.skipped: element 0, 0.25, is not an integer" },
+        { "gexec.step", 1, 1e19, "which no i32 holds" },
+        { "gexec.lr", 1, 0, NULL },
+        { "gexec.scale", 0, 0.5, NULL },
+        { "gexec.step", 1, 3, NULL },
+    };
+    gx_graph *graph = parse(scaled, GX_TRAIN, NULL, NULL);
+
+    (void)unused;
+    for (int exact = 0; exact < 2; exact++) {
+        gx_state *state = make(graph, 1, exact);
+
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            double value = rows[i].value, before, after;
+            const gx_tensor host = { .dtype = GX_F64,
+                                     .rank = rows[i].rank,
+                                     .dim = { 1 },
+                                     .data = &value };
+            gx_error err = { 0 };
+
+            read_doubles(state, rows[i].name, rows[i].rank, (int64_t[]){ 1 }, &before);
+            if (!rows[i].says) {
+                assert_ok(gx_state_write(state, rows[i].name, &host, &err), &err);
+                continue;
+            }
+            assert_fails(gx_state_write(state, rows[i].name, &host, &err), GX_ERR_DATA,
+                         &err, rows[i].says);
+            read_doubles(state, rows[i].name, rows[i].rank, (int64_t[]){ 1 }, &after);
+            assert_memory_equal(&before, &after, sizeof before);
+        }
+        gx_state_free(state);
+    }
+    gx_graph_free(graph);
+}
+
 static void a_snapshot_brings_parameters_and_state_back(void **unused)
 {
     gx_graph *graph = parse(model, GX_TRAIN, NULL, NULL);
@@ -513,6 +576,7 @@ int main(void)
         cmocka_unit_test(first_values_follow_the_seed_and_the_declared_type),
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(wrong_names_shapes_and_types_are_named),
+        cmocka_unit_test(a_value_that_its_state_cannot_have_is_refused),
         cmocka_unit_test(a_snapshot_brings_parameters_and_state_back),
         cmocka_unit_test(programs_of_one_model_share_their_tensors),
         cmocka_unit_test(too_much_memory_is_refused_before_any_is_taken),

@@ -219,11 +219,25 @@ static void f16_rounds_to_nearest_even(void **state)
     assert_true(isnan(gx_round_to(GX_F16, NAN)));
 }
 
+static void a_rank_that_no_tensor_has_reads_no_sizes(void **state)
+{
+    const gx_tensor high = { .rank = 99 }, low = { .rank = -3 };
+    char text[32];
+
+    (void)state;
+    assert_string_equal(gx_shape_text(99, NULL, text, sizeof text), "[of rank 99]");
+    assert_string_equal(gx_shape_text(-3, NULL, text, sizeof text), "[of rank -3]");
+    assert_string_equal(gx_shape_text(99, NULL, text, 4), "[of");
+    assert_false(gx_same_shape(&high, &high));
+    assert_false(gx_same_shape(&low, &low));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_have_names_and_sizes),
         cmocka_unit_test(shapes_are_counted_and_compared),
+        cmocka_unit_test(a_rank_that_no_tensor_has_reads_no_sizes),
         cmocka_unit_test(shapes_have_a_text),
         cmocka_unit_test(bf16_rounds_to_nearest_even),
         cmocka_unit_test(every_bf16_survives),

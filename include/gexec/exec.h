@@ -5,8 +5,9 @@
  *     exec    a plan bound to a state: it primes, captures, replays
  *
  * Objects are used by one thread at a time; different objects by different threads at
- * once. A state outlives its execs; a plan and a graph too. The current CUDA device of
- * the caller is left as it was. Device index GX_CPU is the CPU. */
+ * once. A state outlives its execs and its snapshots; a plan and a graph outlive their
+ * execs too. The current CUDA device of the caller is left as it was. Device index GX_CPU
+ * is the CPU. */
 #ifndef GEXEC_EXEC_H
 #define GEXEC_EXEC_H
 
@@ -84,14 +85,21 @@ GX_API void gx_state_free(gx_state *state);
 GX_API int gx_state_device(const gx_state *state);
 
 /* Copies a persistent tensor from or to the host and waits for it. The host tensor's
- * dtype is the declared one, or GX_F64 or GX_F32, converted with rounding; shapes must be
- * equal. Not legal while a capture is under way. */
+ * dtype is the declared one, or GX_F64 or GX_F32, converted with rounding, of which an
+ * exact state has none; shapes must be equal. Writing a parameter writes its master too,
+ * and writing the master the parameter; but on an exact state a parameter that is just
+ * what the master would be rounded to stays, so that a state that was saved rounded can
+ * be gone on with. GX_ERR_DATA for a learning rate ("gexec.lr", "gexec.lr.N") that
+ * gx_state_set_rate refuses, for a scale of the loss ("gexec.scale") that is no number
+ * above 0, and for a counter of gexec's that is no integer. Not legal while a capture is
+ * under way. */
 GX_API gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *host,
                                 gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_state_read(gx_state *state, const char *name, gx_tensor *host,
                                gx_error *err) GX_MUST_CHECK;
 
-/* A copy of all parameters and state (not of the data), on the device. */
+/* A copy of all parameters and state (not of the data), on the device; freed before its
+ * state is. */
 typedef struct gx_snapshot gx_snapshot;
 GX_API gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot,
                                gx_error *err) GX_MUST_CHECK;

@@ -35,7 +35,8 @@ typedef struct gx_diagnostic {
 GX_API gx_diagnostics *gx_diagnostics_create(void); /* NULL: out of memory */
 GX_API void gx_diagnostics_free(gx_diagnostics *diagnostics);
 GX_API size_t gx_diagnostics_count(const gx_diagnostics *diagnostics);
-/* The i-th by position; strings live as long as the list. */
+/* The i-th by position; strings live as long as the list, and are empty beyond its end.
+ */
 GX_API gx_diagnostic gx_diagnostics_at(const gx_diagnostics *diagnostics, size_t i);
 /* "file:line:column: message", the line itself and a caret, for all; the caller frees. */
 GX_API char *gx_diagnostics_text(const gx_diagnostics *diagnostics);

@@ -43,10 +43,11 @@ GX_API size_t gx_dtype_bytes(gx_dtype dtype);
 /* Elements of a tensor; 1 for rank 0. The shape must have been checked: no overflow. */
 GX_API int64_t gx_count(const gx_tensor *tensor);
 
-/* "[64, 256]" into `text`, cut at `size`; returns `text`. */
+/* "[64, 256]" into `text`, cut at `size`; returns `text`. A rank that no tensor has is
+ * said, and `dim` is not read. */
 GX_API char *gx_shape_text(int rank, const int64_t *dim, char *text, size_t size);
 
-/* Same rank and sizes. */
+/* Same rank and sizes; false for a rank that no tensor has. */
 GX_API bool gx_same_shape(const gx_tensor *a, const gx_tensor *b);
 
 /* What an op computes on: f32, bf16 or f16. */

@@ -40,6 +40,19 @@ for name in w w.m w.v; do
     same "$work/b/$name.npy" "$work/c/$name.npy"
 done
 
+# Nor do masters, whose parameters are no copies of what f32 holds.
+sed 's/optimizer:.*/optimizer: {adamw: {lr: 0.1}, master: f32, accumulate: 2}/' \
+    "$work/m.yaml" >"$work/masters.yaml"
+mkdir "$work/d" "$work/e"
+run 0 run "$work/masters.yaml" --device cpu --exact --steps 5 -q --out "$work/d"
+run 0 run "$work/masters.yaml" --device cpu --exact --steps 3 -q --out "$work/e"
+run 0 run "$work/masters.yaml" --device cpu --exact --steps 2 -q --resume "$work/e" \
+    --out "$work/e"
+for name in w w.master w.m w.v w.sum; do
+    same "$work/d/$name.npy" "$work/e/$name.npy"
+done
+same "$work/d/w.npy" "$work/d/w.master.npy"
+
 for device in '' '--device auto' '--device gpu'; do
     run 2 run "$work/m.yaml" --exact $device
     err '--exact: only the CPU keeps doubles, so --device cpu is expected beside it$'
