@@ -80,15 +80,26 @@ static gx_status parse(const char *text, size_t length, const char *name,
     return GX_OK;
 }
 
+static gx_status check_kind(gx_kind kind, const char *what, gx_error *err)
+{
+    if ((unsigned)kind <= GX_EVAL)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_ARGUMENT, "%s is %d: expected GX_TRAIN or GX_EVAL", what,
+                   (int)kind);
+}
+
 gx_status gx_graph_parse(const char *text, size_t length, const char *name,
                          const char *folder, const gx_load_options *options,
                          gx_graph **graph, gx_diagnostics *diagnostics, gx_error *err)
 {
-    gx_diagnostics *list = diagnostics ? diagnostics : gx_diagnostics_create();
+    gx_diagnostics *list;
     gx_status st;
 
     gx_error_clear(err);
     *graph = NULL;
+    if (options)
+        GX_TRY(check_kind(options->kind, "gx_load_options.kind", err));
+    list = diagnostics ? diagnostics : gx_diagnostics_create();
     if (!list)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     st = parse(text, length, name ? name : "model", folder ? folder : ".", options, graph,
@@ -141,6 +152,7 @@ gx_status gx_graph_finish(gx_graph *graph, gx_kind kind, gx_diagnostics *diagnos
     gx_error_clear(err);
     if (graph->finished)
         return GX_FAIL(err, GX_ERR_STATE, "the graph is finished already");
+    GX_TRY(check_kind(kind, "kind", err));
     list = diagnostics ? diagnostics : gx_diagnostics_create();
     if (!list)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
