@@ -7,6 +7,7 @@
 #include "destinations_list.h"
 #include "out_folders.h"
 #include "saved_state.h"
+#include "saved_sums.h"
 
 /* "NAME.npy" of a tensor of the model that a folder has: saved, or an output as well. */
 static bool is_tensor_file(const gx_session *session, const char *base, bool outputs)
@@ -17,6 +18,10 @@ static bool is_tensor_file(const gx_session *session, const char *base, bool out
     ptrdiff_t at = -1;
     gx_value_info value;
 
+    if (strcmp(base, GX_SAVED_ACCUMULATE ".npy") == 0) {
+        free(name);
+        return gx_graph_accumulate(graph) > 1;
+    }
     if (name) {
         name[n - 4] = '\0';
         at = gx_graph_find(graph, name);
@@ -136,6 +141,8 @@ static gx_status check_places(const gx_session *session, const gx_destination *f
         if (gx_is_delivered(&value))
             GX_TRY(check_place(folder, value.name, ".npy", err));
     }
+    if (gx_graph_accumulate(graph) > 1)
+        GX_TRY(check_place(folder, GX_SAVED_ACCUMULATE, ".npy", err));
     for (int i = 0; i < GX_N_PROGRAMS && session->device != GX_CPU; i++)
         if (session->graph[i])
             GX_TRY(check_place(folder, GX_SAVED_PLAN, gx_program_ending((gx_program)i),

@@ -8,6 +8,7 @@
 
 #include "folder_lock.h"
 #include "host_tensor.h"
+#include "saved_sums.h"
 
 char *gx_saved_path(const char *folder, const char *name, const char *ending)
 {
@@ -235,7 +236,8 @@ static gx_status read_folder(gx_session *session, gx_error *err)
         if (!found)
             add_missing(value.kind == GX_VALUE_PARAM ? &params : &states, value.name);
     }
-    return of_flag(session, report_missing(session, &params, &states, err), err);
+    GX_TRY(of_flag(session, report_missing(session, &params, &states, err), err));
+    return of_flag(session, gx_saved_check_sums(session, err), err);
 }
 
 gx_status gx_saved_read(gx_session *session, gx_error *err)
