@@ -380,7 +380,7 @@ static void check_counts(gx_reader *r, const gx_doc *doc)
         gx_report(r->list, data->split_pos,
                   "no row is for training: every one is held out");
     else if (data->drop_last && data->n_rows > 0 && data->batch > data->n_train)
-        gx_report(r->list, doc->pos,
+        gx_report(r->list, data->split_path ? data->split_pos : data->columns[0].pos,
                   "drop_last leaves nothing: a batch is %lld, training has %lld rows",
                   (long long)data->batch, (long long)data->n_train);
 }

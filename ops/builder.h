@@ -203,8 +203,9 @@ void gx_add_training(gx_builder *builder);
 
 /* Takes backward and optimizer ops, and what reads from them, out of the order. */
 void gx_drop_training(gx_builder *builder);
-/* Marks what is named under outputs and keep. `derived`: the gradients stand. */
-void gx_mark_outputs(gx_builder *builder, bool derived);
+/* Marks what is named under outputs and keep. Where a mistake was found before, a name
+ * that may be a derived one is not missed. */
+void gx_mark_outputs(gx_builder *builder);
 /* In an evaluation program leaves only forward ops that something asks for. */
 void gx_prune(gx_builder *builder);
 /* Readers, updates, fans, index limits; after the order is final. */

@@ -175,12 +175,15 @@ static void check_field(gx_builder *builder, size_t number, gx_field_value field
         set_field(group, &field);
 }
 
-/* Both are needed for a group to mean something. */
+/* Both are needed for a group to mean something. That one of a file names no parameters
+ * is what its reader has said. */
 static void check_whole(gx_builder *builder, const gx_param_group *group)
 {
-    if (group->n_patterns == 0)
+    const bool is_of_file = group->pos.line > 0;
+
+    if (group->n_patterns == 0 && !is_of_file)
         gx_report(builder->list, group->pos, "the group names no parameters");
-    else if (group->n_settings == 0)
+    else if (group->n_patterns > 0 && group->n_settings == 0)
         gx_report(builder->list, group->pos,
                   "the group sets nothing: expected lr or a setting of %s",
                   builder->training.op->name);

@@ -61,10 +61,35 @@ static bool is_of_training(const gx_graph *graph, const char *name)
     return strncmp(name, "gexec.", 6) == 0 || gx_is_training_metric(graph, name);
 }
 
-static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool derived)
+/* "w.m" of a parameter "w": a moment, a sum, a master. */
+static bool is_of_param(const gx_graph *graph, const char *name)
+{
+    const char *const dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && i < graph->n_values; i++) {
+        const gx_value *const value = &graph->values[i];
+
+        if (value->kind == GX_VALUE_PARAM &&
+            strlen(value->name) == (size_t)(dot - name) &&
+            strncmp(value->name, name, (size_t)(dot - name)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A name that may be one of those that are derived. */
+static bool may_be_derived(const gx_graph *graph, const char *name)
+{
+    return is_of_training(graph, name) || is_of_param(graph, name) ||
+           (graph->backward && ends_in_grad(name));
+}
+
+/* `sound`: nothing was found wrong, so that all stands that is derived. */
+static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool sound)
 {
     gx_graph *graph = builder->graph;
     const int32_t id = gx_graph_value_id(graph, name);
+    const bool is_eval = graph->kind == GX_EVAL;
 
     if (id >= 0 && !is_missing(graph, id)) {
         graph->values[id].is_output = true;
@@ -72,8 +97,7 @@ static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool 
     }
     /* In an evaluation what training makes is no mistake, only not there; and where the
      * derivation did not take place, nobody can say. */
-    if ((graph->kind == GX_EVAL && (id >= 0 || is_of_training(graph, name))) ||
-        (graph->backward && ends_in_grad(name) && !derived))
+    if ((is_eval && id >= 0) || ((is_eval || !sound) && may_be_derived(graph, name)))
         return;
 
     const char *near = gx_nearest_value(builder, name);
@@ -85,15 +109,16 @@ static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool 
         gx_report(builder->list, pos, "there is no tensor \"%s\"", name);
 }
 
-void gx_mark_outputs(gx_builder *builder, bool derived)
+void gx_mark_outputs(gx_builder *builder)
 {
+    const bool sound = gx_diagnostics_count(builder->list) == 0;
     gx_graph *graph = builder->graph;
 
     for (size_t i = 0; i < graph->n_outputs; i++)
         mark_output(builder, graph->outputs[i],
-                    graph->output_pos ? graph->output_pos[i] : (gx_pos){ 0, 0 }, derived);
+                    graph->output_pos ? graph->output_pos[i] : (gx_pos){ 0, 0 }, sound);
     for (size_t i = 0; i < graph->n_keep; i++)
-        mark_output(builder, graph->keep[i], (gx_pos){ 0, 0 }, derived);
+        mark_output(builder, graph->keep[i], (gx_pos){ 0, 0 }, sound);
     if (!graph->keep_gradients)
         return;
     for (size_t i = 0; i < graph->n_values; i++) {

@@ -89,27 +89,22 @@ static void place_written(gx_builder *builder, size_t n)
     builder->written = false;
 }
 
-/* Nodes that gexec adds, while nothing is wrong with those that were written. Returns
- * whether the gradients stand. */
-static bool derive(gx_builder *builder)
+/* Nodes that gexec adds, while nothing is wrong with those that were written. */
+static void derive(gx_builder *builder)
 {
     gx_graph *graph = builder->graph;
     const bool train = graph->kind == GX_TRAIN;
     const int32_t loss = graph->backward ? gx_find_loss(builder) : -1;
-    bool derived = false;
 
     if (!train)
         gx_drop_training(builder);
-    if (train && loss >= 0 && gx_diagnostics_count(builder->list) == 0) {
+    if (train && loss >= 0 && gx_diagnostics_count(builder->list) == 0)
         gx_derive_backward(builder, loss);
-        derived = true;
-    }
     if (train && gx_diagnostics_count(builder->list) == 0)
         gx_add_training(builder);
     gx_add_metrics(builder);
     if (gx_diagnostics_count(builder->list) == 0)
         gx_add_step_end(builder);
-    return derived;
 }
 
 static void bind_logged(gx_graph *graph)
@@ -153,7 +148,6 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list)
 {
     const size_t n_written = graph->n_nodes;
     const bool adds = !graph->expanded;
-    bool derived = false;
     gx_builder builder;
 
     gx_builder_init(&builder, graph, list);
@@ -170,9 +164,9 @@ void gx_resolve(gx_graph *graph, gx_diagnostics *list)
     if (adds) {
         gx_check_gradient_names(&builder);
         gx_check_moment_names(&builder);
-        derived = derive(&builder);
+        derive(&builder);
     }
-    gx_mark_outputs(&builder, derived);
+    gx_mark_outputs(&builder);
     /* Mistakes of the reader count too: after one, a node may stand without its row. */
     if (gx_diagnostics_count(list) > 0 || gx_arena_failed(graph->arena))
         return;

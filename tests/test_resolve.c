@@ -528,6 +528,26 @@ static void what_stands_already_is_not_made_again(void **state)
     }
 }
 
+static void a_kind_that_is_none_is_named(void **state)
+{
+    static const char text[] =
+        "gexec: 1\ninputs: {x: {shape: [2]}}\nops:\n  - {op: relu, name: y, x: x}\n"
+        "outputs: [y, gexec.rate]\n";
+    const gx_load_options options = { .kind = (gx_kind)9 };
+    gx_graph *graph;
+    gx_error err;
+
+    (void)state;
+    assert_fails(
+        gx_graph_parse(text, strlen(text), "m", ".", &options, &graph, NULL, &err),
+        GX_ERR_ARGUMENT, &err, "kind 9 is none of");
+    assert_null(graph);
+    assert_ok(gx_graph_create("m", "f32", &graph, &err), &err);
+    assert_fails(gx_graph_finish(graph, (gx_kind)9, NULL, &err), GX_ERR_ARGUMENT, &err,
+                 "kind 9 is none of");
+    gx_graph_free(graph);
+}
+
 /* 40000 ops that read one parameter: a search that is quadratic in them would not end. */
 static void large_graphs_resolve(void **state)
 {
@@ -572,6 +592,7 @@ int main(void)
         cmocka_unit_test(an_expanded_graph_loads_to_itself),
         cmocka_unit_test(a_graph_built_in_code_is_that_of_its_text),
         cmocka_unit_test(what_stands_already_is_not_made_again),
+        cmocka_unit_test(a_kind_that_is_none_is_named),
         cmocka_unit_test(large_graphs_resolve),
     };
 

@@ -8,6 +8,7 @@
 #include "out_folders.h"
 #include "run_report.h"
 #include "saved_state.h"
+#include "saved_sums.h"
 #include "staging.h"
 
 static gx_status write_output(gx_run *run, const gx_value_info *value, const char *path,
@@ -64,6 +65,27 @@ done:
     return st;
 }
 
+/* Of how many steps the sums of gradients are, beside them. */
+static gx_status write_accumulate(const gx_graph *graph, const gx_staging *staging,
+                                  bool *keeps_older, gx_error *err)
+{
+    char *const path = gx_saved_path(staging->inside, GX_SAVED_ACCUMULATE, ".npy");
+    char *const place = gx_saved_path(staging->folder, GX_SAVED_ACCUMULATE, ".npy");
+    struct stat older;
+    gx_error why = { 0 };
+    gx_status st = GX_OK;
+
+    if (!path || !place)
+        st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    else
+        st = of_place(gx_saved_write_accumulate(graph, path, &why), &why, place, err);
+    if (st != GX_OK && (!place || stat(place, &older) == 0))
+        *keeps_older = true;
+    free(place);
+    free(path);
+    return st;
+}
+
 /* A tensor that finds no room keeps none of the others back, unless an older one stands
  * in its place: with the others new, the folder would be of two runs and look whole. */
 static gx_status write_folder(gx_run *run, const char *folder, gx_error *err)
@@ -84,6 +106,9 @@ static gx_status write_folder(gx_run *run, const char *folder, gx_error *err)
             st = gx_first(st, write_into(run, &value, &staging, &keeps_older,
                                          st == GX_OK ? err : NULL));
     }
+    if (gx_graph_accumulate(graph) > 1)
+        st = gx_first(st, write_accumulate(graph, &staging, &keeps_older,
+                                           st == GX_OK ? err : NULL));
     if (keeps_older)
         gx_error_prefix(err, "the folder keeps what it had");
     return gx_first(st,

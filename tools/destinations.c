@@ -30,7 +30,8 @@ static bool probe(const gx_args *args, const gx_destination *to, const char *pat
 {
     const size_t size = strlen(path) + 40;
     char *const name = malloc(size);
-    bool fits;
+    int turns = 20;
+    bool fits, gone;
     int fd;
 
     if (!name) {
@@ -38,8 +39,16 @@ static bool probe(const gx_args *args, const gx_destination *to, const char *pat
         return false;
     }
     snprintf(name, size, "%s.%ld-probe.tmp", path, (long)getpid());
-    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    fits = fd >= 0 || complain(args, to, shown);
+    /* A folder that was there may be one that another process made, to try it, and
+     * removes or makes again meanwhile; it is made when there is something to put in it.
+     */
+    do {
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        gone = fd < 0 && errno == ENOENT && to->is_folder;
+        fits = fd >= 0 || (gone && access(to->path, F_OK) != 0);
+    } while (!fits && gone && --turns > 0);
+    if (!fits)
+        complain(args, to, shown);
     if (fd >= 0) {
         close(fd);
         unlink(name);
@@ -85,12 +94,13 @@ static bool probe_inside(const gx_args *args, const gx_destination *to)
     return fits;
 }
 
-/* A folder that is not there yet. */
+/* A folder that is not there yet; another process may make it meanwhile. */
 static bool probe_folder(const gx_args *args, const gx_destination *to)
 {
-    if (mkdir(to->path, 0777) != 0)
+    if (mkdir(to->path, 0777) == 0)
+        rmdir(to->path);
+    else if (errno != EEXIST)
         return complain(args, to, to->path);
-    rmdir(to->path);
     return true;
 }
 

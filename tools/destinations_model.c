@@ -1,11 +1,13 @@
 /* Results against what a model reads, and against what --out DIR writes by itself. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "destinations.h"
 #include "destinations_list.h"
 #include "out_folders.h"
 #include "saved_state.h"
+#include "saved_sums.h"
 
 /* "NAME.npy" of a tensor of the model that a folder has: saved, or an output as well. */
 static bool is_tensor_file(const gx_session *session, const char *base, bool outputs)
@@ -16,6 +18,10 @@ static bool is_tensor_file(const gx_session *session, const char *base, bool out
     ptrdiff_t at = -1;
     gx_value_info value;
 
+    if (strcmp(base, GX_SAVED_ACCUMULATE ".npy") == 0) {
+        free(name);
+        return gx_graph_accumulate(graph) > 1;
+    }
     if (name) {
         name[n - 4] = '\0';
         at = gx_graph_find(graph, name);
@@ -107,6 +113,43 @@ static gx_status spare_resumed(const gx_session *session, const gx_destination *
     return st;
 }
 
+/* What will be written to a folder of --out under `name` finds no folder in its place. */
+static gx_status check_place(const gx_destination *folder, const char *name,
+                             const char *ending, gx_error *err)
+{
+    char *const place = gx_saved_path(folder->path, name, ending);
+    struct stat found;
+    gx_status st = GX_OK;
+
+    if (!place)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    if (stat(place, &found) == 0 && S_ISDIR(found.st_mode))
+        st = GX_FAIL(err, GX_ERR_ARGUMENT, "%s%s: %s is a folder; expected a file",
+                     folder->flag, folder->path, place);
+    free(place);
+    return st;
+}
+
+static gx_status check_places(const gx_session *session, const gx_destination *folder,
+                              gx_error *err)
+{
+    const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
+
+    for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
+        const gx_value_info value = gx_graph_value(graph, i);
+
+        if (gx_is_delivered(&value))
+            GX_TRY(check_place(folder, value.name, ".npy", err));
+    }
+    if (gx_graph_accumulate(graph) > 1)
+        GX_TRY(check_place(folder, GX_SAVED_ACCUMULATE, ".npy", err));
+    for (int i = 0; i < GX_N_PROGRAMS && session->device != GX_CPU; i++)
+        if (session->graph[i])
+            GX_TRY(check_place(folder, GX_SAVED_PLAN, gx_program_ending((gx_program)i),
+                               err));
+    return GX_OK;
+}
+
 static gx_status spare(const gx_session *session, const gx_destination *list, size_t n,
                        gx_error *err)
 {
@@ -119,9 +162,12 @@ static gx_status spare(const gx_session *session, const gx_destination *list, si
             GX_TRY(spare_file(session, &file, list, n, err));
     }
     GX_TRY(spare_resumed(session, list, n, err));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++)
             GX_TRY(spare_out(session, &list[i], &list[j], err));
+        if (list[i].is_folder)
+            GX_TRY(check_places(session, &list[i], err));
+    }
     return GX_OK;
 }
 

@@ -10,11 +10,20 @@ void gx_launches_start(gx_session *session)
     session->step_loop = many && args->step_loop == GX_ON;
 }
 
+/* What a loss_scale gives: the number of the update, negative where there is none. */
+static bool may_skip(const gx_graph *graph)
+{
+    return gx_graph_find(graph, "gexec.update") >= 0;
+}
+
 /* A loop on the device reads the same batch in each turn. */
 gx_status gx_launches_check(const gx_session *session, gx_error *err)
 {
     const gx_args *const args = session->args;
 
+    if (args->skip == GX_ON && !may_skip(session->graph[GX_PROGRAM_TRAIN]))
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "--skip if: the model skips no updates: it has no loss_scale");
     if (!session->streams || session->mode != GX_MODE_GRAPH)
         return GX_OK;
     if (args->step_loop == GX_ON)

@@ -33,9 +33,13 @@ gx_status gx_out_folders_make(const gx_args *args, gx_error *err)
     for (size_t i = 0; i < args->outs.n; i++) {
         const char *const path = args->outs.items[i].value;
 
-        if (is_folder(args, i) && !is_there(path) && mkdir(path, 0777) != 0)
-            st = gx_first(st, GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "--out %s: %s",
-                                             path, strerror(errno)));
+        if (!is_folder(args, i) || is_there(path) || mkdir(path, 0777) == 0)
+            continue;
+        const int native = errno;
+
+        if (!is_there(path)) /* nor made by another process meanwhile */
+            st = gx_first(st, GX_FAIL_NATIVE(err, GX_ERR_WRITE, native, "--out %s: %s",
+                                             path, strerror(native)));
     }
     return st;
 }

@@ -5,6 +5,8 @@
 
 #include "run_report.h"
 
+#define EXPECTED "expected `time N`, `losses N`, `reset` or `quit`"
+
 enum { LINE_SIZE = 256, LARGEST = 1000000 };
 
 static gx_status answer_ready(const gx_run *run, gx_error *err)
@@ -123,10 +125,8 @@ static gx_status obey(gx_run *run, const gx_snapshot *start, const char *line, b
     char word[32] = "";
     int64_t n;
 
-    if (line[strspn(line, " \t\r\n")] == '\0')
-        return GX_OK;
     if (!read_line(line, word, &n))
-        return answer_error("expected `time N`, `losses N`, `reset` or `quit`", err);
+        return answer_error(EXPECTED, err);
     if (strcmp(word, "quit") == 0 && n < 0) {
         *quit = true;
         return GX_OK;
@@ -145,23 +145,26 @@ static gx_status obey(gx_run *run, const gx_snapshot *start, const char *line, b
             return answer_error("the model logs no loss", err);
         return answer_losses(run, n, err);
     }
-    return answer_error("expected `time N`, `losses N`, `reset` or `quit`", err);
+    return answer_error(EXPECTED, err);
 }
 
-/* The next line, without its end, as far as there is room; false at the end of `in`. */
-static bool next_line(FILE *in, char *line, bool *too_long)
+/* The next line, without its end, as far as there is room; false at the end of `in`.
+ * `wrong`: what keeps it from being read as text, or NULL. */
+static bool next_line(FILE *in, char *line, const char **wrong)
 {
     size_t n = 0;
     int c = getc(in);
 
-    *too_long = false;
+    *wrong = NULL;
     if (c == EOF)
         return false;
     for (; c != EOF && c != '\n'; c = getc(in)) {
+        if (c == '\0' && !*wrong)
+            *wrong = "the line holds a byte 0: " EXPECTED;
         if (n + 1 < LINE_SIZE)
             line[n++] = (char)c;
-        else
-            *too_long = true;
+        else if (!*wrong)
+            *wrong = "the line is too long: " EXPECTED;
     }
     line[n] = '\0';
     return true;
@@ -171,19 +174,14 @@ gx_status gx_run_serve(gx_run *run, FILE *in, gx_error *err)
 {
     gx_snapshot *start = NULL;
     char line[LINE_SIZE];
-    bool quit = false, too_long;
+    const char *wrong;
+    bool quit = false;
     gx_status st;
 
     GX_TRY(gx_state_save(run->session.state, &start, err));
     st = answer_ready(run, err);
-    while (st == GX_OK && !quit && next_line(in, line, &too_long)) {
-        if (too_long)
-            st = answer_error("the line is too long: expected `time N`, `losses N`, "
-                              "`reset` or `quit`",
-                              err);
-        else
-            st = obey(run, start, line, &quit, err);
-    }
+    while (st == GX_OK && !quit && next_line(in, line, &wrong))
+        st = wrong ? answer_error(wrong, err) : obey(run, start, line, &quit, err);
     gx_snapshot_free(start);
     return st;
 }

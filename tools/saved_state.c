@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "folder_lock.h"
 #include "host_tensor.h"
+#include "saved_sums.h"
 #include "text_format.h"
-
-#define PLAN_NAME "plan.yaml"
 
 char *gx_saved_path(const char *folder, const char *name, const char *ending)
 {
@@ -34,9 +34,9 @@ bool gx_is_delivered(const gx_value_info *value)
 
 bool gx_is_saved_plan(const char *base, gx_program program)
 {
-    const size_t n = strlen(PLAN_NAME);
+    const size_t n = strlen(GX_SAVED_PLAN);
 
-    return strncmp(base, PLAN_NAME, n) == 0 &&
+    return strncmp(base, GX_SAVED_PLAN, n) == 0 &&
            strcmp(base + n, gx_program_ending(program)) == 0;
 }
 
@@ -68,7 +68,7 @@ gx_status gx_saved_write_plans(const gx_session *session, const char *folder,
 
         if (!session->plan[i])
             continue;
-        path = gx_saved_path(folder, PLAN_NAME, gx_program_ending((gx_program)i));
+        path = gx_saved_path(folder, GX_SAVED_PLAN, gx_program_ending((gx_program)i));
         st = path ? gx_plan_write(session->plan[i], path, err)
                   : GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
         free(path);
@@ -86,7 +86,7 @@ gx_status gx_saved_plan(const gx_session *session, gx_program program, char **pa
     *path = NULL;
     if (!folder || session->device == GX_CPU)
         return GX_OK;
-    *path = gx_saved_path(folder, PLAN_NAME, gx_program_ending(program));
+    *path = gx_saved_path(folder, GX_SAVED_PLAN, gx_program_ending(program));
     if (!*path)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     if (stat(*path, &found) != 0) { /* saved on the CPU, or by a run without it */
@@ -226,15 +226,12 @@ static gx_status of_flag(const gx_session *session, gx_status st, gx_error *err)
     return st;
 }
 
-gx_status gx_saved_read(gx_session *session, gx_error *err)
+static gx_status read_folder(gx_session *session, gx_error *err)
 {
     const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
     missing params = { .n = 0 };
     missing states = { .n = 0 };
 
-    if (!session->args->resume)
-        return GX_OK;
-    GX_TRY(of_flag(session, check_folder(session->args->resume, err), err));
     for (size_t i = 0; i < gx_graph_value_count(graph); i++) {
         const gx_value_info value = gx_graph_value(graph, i);
         bool found = true;
@@ -244,5 +241,22 @@ gx_status gx_saved_read(gx_session *session, gx_error *err)
         if (!found)
             add_missing(value.kind == GX_VALUE_PARAM ? &params : &states, value.name);
     }
-    return of_flag(session, report_missing(session, &params, &states, err), err);
+    GX_TRY(of_flag(session, report_missing(session, &params, &states, err), err));
+    return of_flag(session, gx_saved_check_sums(session, err), err);
+}
+
+gx_status gx_saved_read(gx_session *session, gx_error *err)
+{
+    const char *const folder = session->args->resume;
+    gx_status st;
+    int lock;
+
+    if (!folder)
+        return GX_OK;
+    GX_TRY(of_flag(session, check_folder(folder, err), err));
+    /* A run that puts its files there now would have them read beside older ones. */
+    lock = gx_folder_lock(folder, false);
+    st = read_folder(session, err);
+    gx_folder_unlock(lock);
+    return st;
 }

@@ -4,6 +4,8 @@
 
 #include "session.h"
 
+#define GX_SAVED_PLAN "plan.yaml" /* and behind it the ending of a program */
+
 /* "FOLDER/NAME" with `ending` behind; the caller frees. NULL: out of memory. */
 char *gx_saved_path(const char *folder, const char *name, const char *ending);
 

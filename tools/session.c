@@ -248,6 +248,8 @@ gx_status gx_session_try(const gx_args *args, bool quiet, gx_error *err)
     gx_status st = load_train(&session, err);
 
     if (st == GX_OK)
+        st = gx_launches_check(&session, err);
+    if (st == GX_OK)
         st = read_inputs(&session, err);
     gx_session_close(&session);
     return st;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder_lock.h"
+
 /* "FOLDER/NAME"; the caller frees. NULL: out of memory. */
 static char *join(const char *folder, const char *name)
 {
@@ -20,21 +22,36 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
+enum { MOST_TURNS = 20 }; /* of making a folder that is removed again */
+
+static void drop(gx_staging *staging)
+{
+    gx_folder_unlock(staging->lock);
+    free(staging->inside);
+    *staging = (gx_staging){ .lock = -1 };
+}
+
 gx_status gx_staging_open(gx_staging *staging, const char *folder, gx_error *err)
 {
     char name[40];
 
     snprintf(name, sizeof name, ".gexec.%ld.tmp", (long)getpid());
-    *staging = (gx_staging){ .folder = folder, .inside = join(folder, name) };
+    *staging = (gx_staging){ .folder = folder, .inside = join(folder, name), .lock = -1 };
     if (!staging->inside)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    /* One that is there was left by an earlier process of this number. */
-    if (mkdir(staging->inside, 0777) == 0 || errno == EEXIST)
-        return GX_OK;
+    for (int i = 0; i < MOST_TURNS; i++) {
+        gx_folder_unlock(staging->lock);
+        staging->lock = gx_folder_lock(folder, true);
+        /* One that is there was left by an earlier process of this number. */
+        if (mkdir(staging->inside, 0777) == 0 || errno == EEXIST)
+            return GX_OK;
+        /* Another process, which had made the empty folder to try it, removed it. */
+        if (errno != ENOENT || (mkdir(folder, 0777) != 0 && errno != EEXIST))
+            break;
+    }
     (void)GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "--out %s: %s", folder,
                          strerror(errno));
-    free(staging->inside);
-    staging->inside = NULL;
+    drop(staging);
     return GX_ERR_WRITE;
 }
 
@@ -80,7 +97,6 @@ gx_status gx_staging_close(gx_staging *staging, bool take, gx_error *err)
         st = move_all(staging, take, err);
         rmdir(staging->inside);
     }
-    free(staging->inside);
-    staging->inside = NULL;
+    drop(staging);
     return st;
 }

@@ -10,9 +10,12 @@
 typedef struct gx_staging {
     const char *folder; /* the caller's */
     char *inside;       /* where its files are made */
+    int lock;           /* of the folder, from opening to closing */
 } gx_staging;
 
 /* Makes the folder inside `folder`, which stays the caller's and outlives the staging.
+ * Until it is closed no other process writes to `folder` through one of its own, for
+ * which this waits: whether an older file stands in a place would else be of no worth.
  * Whatever comes of it, gx_staging_close frees what it holds. */
 gx_status gx_staging_open(gx_staging *staging, const char *folder,
                           gx_error *err) GX_MUST_CHECK;

@@ -104,6 +104,65 @@ err 'the file of --plan new/w1.npy$'
 run 0 run "$model" --device cpu -q --steps 1 --out new --json new/h.npy --loss-out new/losses.npy
 run 0 run "$model" --device cpu -q --steps 1 --out new --plan new/plan.yaml
 
+# A folder in the place of one of them is found before the steps, and nothing is touched.
+mkdir -p blocked/w1.npy
+run 2 run "$model" --device cpu --steps 1 --out blocked
+out_is_empty
+err '^gexec run: --out blocked: blocked/w1.npy is a folder; expected a file$'
+rmdir blocked/w1.npy
+nothing_left blocked
+mkdir blocked/plan.yaml blocked/h.npy
+run 0 run "$model" --device cpu -q --steps 1 --out blocked
+
+# Processes that write to one folder do so one after another, and none reads meanwhile.
+# blocked_on PID: waits until the process waits for a lock; false where it ends without.
+blocked_on()
+{
+    while ! grep -qE -- "-> FLOCK .* $1 " /proc/locks; do
+        kill -0 "$1" 2>/dev/null || return 1
+        sleep 0.05
+    done
+}
+run 0 run "$model" --device cpu -q --steps 1 --seed 1 --out shared
+cp -r shared first
+run 0 run "$model" --device cpu -q --steps 1 --seed 2 --out second
+run 0 run "$model" --device cpu -q --steps 1 --seed 3 --resume shared --out third
+if [ -r /proc/locks ]; then
+    exec 9<shared
+    flock 9
+    "$gexec" run "$model" --device cpu -q --steps 1 --seed 2 --out shared >"$work/out" 2>"$work/err" 9<&- &
+    writer=$!
+    blocked_on $writer || fail "a folder is written to that another process writes to"
+    diff -r first shared >&2 || fail "files changed while another process wrote"
+    exec 9<&-
+    wait $writer || fail "a run that waited for the folder ends with $?"
+    diff -r second shared >&2 || fail "a run that waited left other files than it should"
+    # Not while it is read, and not read while it is written to.
+    exec 9<first
+    flock 9
+    "$gexec" run "$model" --device cpu -q --steps 1 --seed 3 --resume first --out fourth >"$work/out" 2>&1 9<&- &
+    reader=$!
+    blocked_on $reader || fail "a folder is read that another process writes to"
+    # A lock does not outlive its process.
+    exec 9<&-
+    wait $reader || fail "a run that waited to read ends with $?"
+    diff -r third fourth >&2 || fail "a run that waited read other files than it should"
+fi
+
+# Several that start together, the folder not there yet: it is of one of them.
+for turn in 1 2 3; do
+    rm -rf shared
+    pids=
+    for seed in 1 1 2 2; do
+        "$gexec" run "$model" --device cpu -q --steps 1 --seed $seed --out shared >/dev/null &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait $pid || fail "one of several runs that make a folder ends with $?"
+    done
+    diff -r first shared >/dev/null || diff -r second shared >&2 || fail "a folder is of two runs"
+done
+
 # What the model and --resume read.
 for flag in --json --loss-out '--out w1=' '--out x='; do
     for file in digits_x.npy digits_split.npy; do

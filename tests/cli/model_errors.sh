@@ -45,6 +45,38 @@ err 'logs no loss'
 run 2 run "$digits" --device cpu -q --in x="$examples/digits_x.npy"
 err "fed from the model's data"
 
+# One mistake is told once, whatever else could not be made or counted for it.
+only()
+{
+    local wanted=$1
+    shift
+    run 2 "$@"
+    err "$wanted"
+    [ "$(grep -c "\.yaml:" "$work/err")" = 1 ] || { fail "$last: more than one mistake"; cat "$work/err" >&2; }
+}
+cp "$examples"/digits_*.npy "$work"
+sed -e 's/^optimizer: .*/optimizer: {adamw: {lr: 0.1}, schedule: {cosine: {steps: 9}}}/' \
+    -e 's/^outputs: .*/outputs: [loss, gexec.rate, w1.m, w1.grad]/' "$digits" >"$work/rate.yaml"
+run 0 run "$work/rate.yaml" --device cpu -q --steps 1
+only 'set hiden=3: there is no dim "hiden"; did you mean "hidden"\?' \
+    run "$work/rate.yaml" --device cpu --set hiden=3 --out w1.v="$work/v.npy"
+sed 's/b: w2/b: w3/' "$work/rate.yaml" >"$work/w3.yaml"
+only 'there is no tensor "w3"' run "$work/w3.yaml" --device cpu
+sed 's/lr: /lrr: /' "$work/rate.yaml" >"$work/lrr.yaml"
+only 'no setting "lrr"' run "$work/lrr.yaml" --device cpu
+sed 's/gexec.rate/gexec.rat/' "$work/rate.yaml" >"$work/rat.yaml"
+only 'there is no tensor "gexec.rat"; did you mean "gexec.rate"\?' run "$work/rat.yaml" --device cpu
+sed 's/^  shuffle: .*/&\n  drop_last: true/' "$digits" >"$work/drop.yaml"
+only 'digits_split.npy|drop_last leaves nothing: a batch is 4000' \
+    run "$work/drop.yaml" --device cpu --set batch=4000
+sed '/split:/d' "$work/drop.yaml" >"$work/drop_all.yaml"
+only 'drop_last leaves nothing: a batch is 4000' \
+    run "$work/drop_all.yaml" --device cpu --set batch=4000
+for group in '{params: [], weight_decay: 0}' '{weight_decay: 0}' '{params: []}' '{params: [[w1]], weight_decay: 0}'; do
+    sed "s/^optimizer: .*/optimizer: {adamw: {lr: 0.1}, groups: [$group]}/" "$digits" >"$work/group.yaml"
+    only 'group|expected the name of a parameter' run "$work/group.yaml" --device cpu
+done
+
 sed 's/init: normal}/dtype: f32}/' "$work/wrong.yaml" >"$work/no_values.yaml"
 run 2 run "$work/no_values.yaml" --device cpu
 err "'x' has no values"

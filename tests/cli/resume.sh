@@ -52,6 +52,31 @@ for name in w1.sum w1.buf gexec.lr gexec.lr.1; do
     [ -s "$work/split/$name.npy" ] || fail "--out DIR did not write $name.npy"
 done
 
+# Sums of another number of steps: refused where they would be added to, told where they
+# are dropped, nothing said where an update ended with them.
+sed 's/accumulate: 5/accumulate: 3/' "$work/training.yaml" >"$work/three.yaml"
+sed '/accumulate: 5/d' "$work/training.yaml" >"$work/none.yaml"
+for steps in 5 6 9 10; do
+    run 0 run "$work/training.yaml" --device cpu -q --set hidden=16 --steps $steps --out "$work/five.$steps"
+done
+run 2 run "$work/three.yaml" --device cpu --set hidden=16 --steps 1 --resume "$work/five.10"
+err '--resume .*: w1.sum.npy and 3 more: of accumulate: 5, and behind step 10 the model.s accumulate: 3 would add to it: expected a step that it divides$'
+run 2 run "$work/three.yaml" --device cpu --set hidden=16 --steps 1 --resume "$work/five.5"
+run 0 run "$work/three.yaml" --device cpu --set hidden=16 --steps 1 --resume "$work/five.9"
+err '--resume .*: w1.sum.npy and 3 more: gathered gradients are dropped, since its accumulate is another$'
+for steps in 6 9; do
+    run 0 run "$work/none.yaml" --device cpu --set hidden=16 --steps 1 --resume "$work/five.$steps"
+    err '--resume .*: w1.sum.npy and 3 more: gathered gradients are dropped, since the model has no accumulate$'
+done
+run 0 run "$work/none.yaml" --device cpu --set hidden=16 --steps 1 --resume "$work/five.10"
+! grep -q -- '--resume' "$work/err" || fail "$last: nothing is dropped, and yet it is said"
+run 2 run "$work/training.yaml" --device cpu --set hidden=16 --steps 1 --out "$work/five.10" \
+    --json "$work/five.10/gexec.accumulate.npy"
+err 'writes gexec.accumulate.npy, the file of --json'
+rm "$work/five.10/gexec.accumulate.npy"
+run 0 run "$work/none.yaml" --device cpu --set hidden=16 --steps 1 --resume "$work/five.10"
+err 'gathered gradients are dropped'
+
 # In f16, with masters and a scale that overflows at first and grows later.
 sed -e 's/^precision: .*/precision: f16/' \
     -e 's/^optimizer: .*/optimizer:\n  adamw: {lr: 1.0e-3}\n  master: f32\n  moments: f32\n  accumulate: 2\n  loss_scale: {dynamic: {initial: 4194304, growth_interval: 8}}/' \

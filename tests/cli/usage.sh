@@ -139,7 +139,16 @@ run 2 run "$digits" --skip on
 err '--skip on: expected one of auto if predicate'
 run 2 check "$digits" --skip if
 err '--skip is no flag of this command'
-run 0 run "$digits" --device cpu --steps 1 --skip if
+# A model that skips nothing is bad input on every device; one that does runs.
+for mode in '--device cpu' '--graph' ''; do
+    run 2 run "$digits" $mode --steps 1 --skip if
+    err '--skip if: the model skips no updates: it has no loss_scale'
+done
+run 2 compare "$digits" --skip if
+err '--skip if: the model skips no updates: it has no loss_scale'
+cp "$examples"/digits_*.npy "$work"
+sed 's/^optimizer: .*/optimizer: {adamw: {lr: 1.0e-3}, loss_scale: 1024}/' "$digits" >"$work/scaled.yaml"
+run 0 run "$work/scaled.yaml" --device cpu --steps 1 --skip if
 err '--skip and --steps-per-launch change nothing on the CPU'
 for launch in 8 auto; do
     run 0 run "$digits" --device cpu --steps 1 --steps-per-launch $launch

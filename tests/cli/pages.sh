@@ -1,0 +1,36 @@
+# The models and lists of ops that the pages print load as they are printed.
+. ./lib.sh
+
+# Fragments go to $work/pages/NAME.N.yaml: of graphs/README.md what is indented, of README.md
+# what is fenced as YAML.
+mkdir "$work/pages"
+awk -v to="$work/pages/format." '
+    /^    / { if (!inside) n++; inside = 1; print substr($0, 5) >(to n ".yaml"); next }
+    { inside = 0 }' "$root/graphs/README.md"
+awk -v to="$work/pages/readme." '
+    /^```/ { inside = /^```yaml/; n += inside; next }
+    inside { print >(to n ".yaml") }' "$root/README.md"
+
+# What a list of ops takes for granted is in the first model of its page, but for two sizes.
+cp "$examples"/digits_*.npy "$work/pages"
+sed -e '/^ops:/,$d' -e 's/^dims: {/&width: 64, depth: 3, /' "$work/pages/format.1.yaml" >"$work/head"
+models=0
+lists=0
+for page in "$work"/pages/*.yaml; do
+    if grep -q '^gexec: 1$' "$page"; then
+        models=$((models + 1))
+    elif grep -q '^ops:$' "$page"; then
+        sed -i '1i gexec: 1' "$page"
+        models=$((models + 1))
+    elif head -n 1 "$page" | grep -qE '^- (\{op: .*\}|repeat:)$'; then
+        { cat "$work/head"; echo 'ops:'; cat "$page"; } >"$work/list"
+        cp "$work/list" "$page"
+        lists=$((lists + 1))
+    else
+        continue
+    fi
+    run 0 plan "$page" --device cpu --stage graph
+done
+[ $models -ge 3 ] || fail "expected 3 models or more on the pages, found $models"
+[ $lists -ge 2 ] || fail "expected 2 lists of ops or more on the pages, found $lists"
+finish
