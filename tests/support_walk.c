@@ -113,7 +113,10 @@ static gx_call bind(const test_walk *walk, const gx_node *node)
 
         if (id < 0)
             continue;
-        arg->dtype = GX_F64;
+        /* As run.c has it: what is updated in place is of its own type, unless exact. */
+        arg->dtype = field->kind == GX_FIELD_INOUT && !walk->exact
+                         ? walk->graph->values[id].dtype
+                         : GX_F64;
         arg->rank = walk->graph->values[id].rank;
         memcpy(arg->dim, walk->graph->values[id].dim, sizeof arg->dim);
         arg->data = walk->data[id];
