@@ -43,8 +43,7 @@ static gx_status refer_exact(const gx_call *call, gx_error *err)
 
 static gx_status compute(const gx_call *call, bool exact, gx_error *err)
 {
-    const gx_status st =
-        exact ? refer_exact(call, err) : call->op->reference(call, err);
+    const gx_status st = exact ? refer_exact(call, err) : call->op->reference(call, err);
 
     if (st != GX_OK)
         gx_error_prefix(err, call->name);

@@ -106,8 +106,7 @@ static void a_parameter_and_its_master_are_written_together(void **unused)
             for (int i = 0; i < N; i++) {
                 assert_true(master[i] ==
                             (exact ? values[i] : gx_round_to(GX_F32, values[i])));
-                assert_true(w[i] ==
-                            (exact ? values[i] : gx_round_to(GX_F16, values[i])));
+                assert_true(w[i] == (exact ? values[i] : gx_round_to(GX_F16, values[i])));
             }
         }
         stop(&p);

@@ -200,10 +200,9 @@ static void a_value_that_its_state_cannot_have_is_refused(void **unused)
 
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             double value = rows[i].value, before, after;
-            const gx_tensor host = { .dtype = GX_F64,
-                                     .rank = rows[i].rank,
-                                     .dim = { 1 },
-                                     .data = &value };
+            const gx_tensor host = {
+                .dtype = GX_F64, .rank = rows[i].rank, .dim = { 1 }, .data = &value
+            };
             gx_error err = { 0 };
 
             read_doubles(state, rows[i].name, rows[i].rank, (int64_t[]){ 1 }, &before);

@@ -1,5 +1,5 @@
-/* Sums of gradients in a saved state: of how many steps they are, and whether a model that
- * goes on from them can use them. */
+/* Sums of gradients in a saved state: of how many steps they are, and whether a model
+ * that goes on from them can use them. */
 #ifndef GX_SAVED_SUMS_H
 #define GX_SAVED_SUMS_H
 
