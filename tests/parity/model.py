@@ -1,6 +1,5 @@
 """Models and tensors as files, and gexec over them. Needs nothing but Python."""
 
-import argparse
 import array
 import ast
 import concurrent.futures
@@ -12,11 +11,13 @@ import os
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "bench"))
+
+from result_file import result_file  # noqa: E402
 
 # Half a unit in the last place of 1: the largest relative error of one rounding.
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
@@ -40,20 +41,6 @@ def positive(text):
     if value < 1:
         raise ValueError
     return value
-
-
-def result_file(path):
-    """A path where a file can be written, which is tried out before anything is compared."""
-    try:
-        if os.path.isdir(path):
-            raise argparse.ArgumentTypeError(f"{path}: this is a folder; expected a file")
-        with tempfile.NamedTemporaryFile(dir=os.path.dirname(path) or ".",
-                                         prefix=os.path.basename(path)):
-            pass
-    except OSError as error:
-        raise argparse.ArgumentTypeError(
-            f"{path} cannot be written: {error.strerror}") from None
-    return path
 
 
 def add_arguments(parser):
