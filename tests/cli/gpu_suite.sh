@@ -4,11 +4,13 @@
 build=$work/build
 mkdir -p "$build/tests" "$work/bin"
 export PATH=$work/bin:$PATH FAKE=$work GPU_SUITE_JOBS=2
+unset CUDA_VISIBLE_DEVICES GPU_SUITE_DEVICES
 
 # What they say is CMocka's. FAKE/NAME makes one fail, or hang until it is told to end.
 cat >"$work/program" <<'END'
 #!/usr/bin/env bash
 name=$(basename "$0")
+echo "$name ${CUDA_VISIBLE_DEVICES-every}" >>"$FAKE/devices"
 case $(cat "$FAKE/$name" 2>/dev/null) in
 fail)
     echo '[  FAILED  ] sums_are_right'
@@ -74,6 +76,13 @@ says '^plain +gpu_kernels +ok .* 3 passed, 0 failed, 0 skipped'
 says '^memcheck +gpu_kernels +ok .* ERROR SUMMARY: 0 errors'
 says '^plain +conformance, all +conformance: 40 checks, 8 alternatives forced, 4 plans'
 says '^gpu_suite: all passed$'
+
+# Devices are taken in turn where they are named, and left as they are where not.
+! grep -v ' every$' "$work/devices" || fail "a device was chosen"
+: >"$work/devices"
+GPU_SUITE_DEVICES=4,7 suite 0 --only gpu_kernels,gpu_gemm,gpu_rows "$build"
+[ "$(sort "$work/devices" | tr '\n' ' ')" = "gpu_gemm 4 gpu_kernels 7 gpu_rows 4 " ] ||
+    fail "devices not in turn: $(cat "$work/devices")"
 
 # Cases stand in turn by precision, of which there are four: every second would miss some.
 : >"$work/turns"
