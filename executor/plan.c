@@ -374,7 +374,7 @@ gx_unit_info gx_plan_unit(const gx_plan *plan, size_t i)
         .n_waits = (size_t)unit->n_waits,
         .programmatic =
             plan->programmatic && unit->programmatic_first && !unit->full_edge,
-        .full_edge = plan->programmatic && unit->programmatic_first && unit->full_edge,
+        .full_edge = plan->programmatic && unit->full_edge,
         .in_if = plan->skip_if && unit->skips,
     };
     add_work(plan, unit, &info);

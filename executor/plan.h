@@ -35,10 +35,11 @@ typedef struct gx_unit {
     int n_waits;
     bool signals;            /* a unit of another lane waits for it: record an event */
     bool programmatic_first; /* its only predecessor is the unit before it on its lane */
-    bool full_edge;          /* and yet is behind a full edge: measured to cost less */
-    bool *elided;            /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
-    bool *steady;            /* likewise, of the first step of a launch */
-    bool skips; /* updates, none of which does anything in a step that has none */
+    bool full_edge; /* and yet is behind a full edge: measured to cost less. Of the first
+                       unit of a step: its edge from the step before in a launch */
+    bool *elided;   /* [n_nodes * GX_MAX_ARGS], see gx_group; NULL: nothing */
+    bool *steady;   /* likewise, of the first step of a launch */
+    bool skips;     /* updates, none of which does anything in a step that has none */
 } gx_unit;
 
 /* A tensor that is trained, or lives from step to step. */

@@ -14,6 +14,9 @@ static const double LANE_GAIN = 0.99;
 /* Edges are looked at one by one as far as this reaches. */
 static const double EDGE_BUDGET_S = 0.25;
 
+/* Of a longer launch no edge is looked for. */
+static const double LONGEST_US = 20e3;
+
 static gx_status try_lanes(gx_planning *p, gx_trial *trial, double *us, gx_error *err)
 {
     gx_plan *plan = p->plan;
@@ -47,6 +50,32 @@ static gx_status try_edges(gx_trial *trial, gx_error *err)
     if (st == GX_OK || st == GX_ERR_DEVICE_MEMORY)
         return GX_OK;
     return GX_FAIL_NATIVE(err, st, own.native, "timing the edges: %s", own.message);
+}
+
+/* Steps that are unrolled in one launch follow one another as units do, where one lane
+ * has them all. Programmatic, the edge between two hides a launch; full, it lets every
+ * product behind it load its weights ahead of its wait, as in the first step. */
+static gx_status try_edge_of_steps(gx_trial *trial, gx_error *err)
+{
+    enum { STEPS = 8 };
+    const gx_exec_options unrolled = { .steps_per_launch = STEPS };
+    gx_plan *plan = trial->plan;
+    gx_unit *first = plan->units;
+    double us[2];
+
+    if (plan->n_lanes > 1 || plan->graph->data.streams ||
+        STEPS * plan->info.lane_us[0] > LONGEST_US)
+        return GX_OK;
+    while (first < plan->units + plan->n_units && gx_planned_launches(first) == 0)
+        first++;
+    if (first == plan->units + plan->n_units)
+        return GX_OK;
+    for (int full = 0; full < 2; full++) {
+        first->full_edge = full != 0;
+        GX_TRY(gx_trial_time(trial, &unrolled, &us[full], err));
+    }
+    first->full_edge = us[1] >= 0 && us[1] < us[0];
+    return GX_OK;
 }
 
 /* Lanes are tried with programmatic edges where those are not switched off, then the
@@ -197,8 +226,10 @@ gx_status gx_planning_choose_step(gx_planning *p, gx_trial *trial, gx_error *err
             GX_TRY(gx_planning_look_at_updates(p, err));
         GX_TRY(gx_planning_time_way(p, trial, err));
     }
-    if (p->options->programmatic == GX_AUTO && plan->programmatic)
+    if (p->options->programmatic == GX_AUTO && plan->programmatic) {
         GX_TRY(try_edges(trial, err));
+        GX_TRY(try_edge_of_steps(trial, err));
+    }
     /* Without room to time it nothing was found out. */
     if (p->cache && plan->info.lane_us[plan->n_lanes - 1] >= 0)
         remember(p->cache, key, plan);

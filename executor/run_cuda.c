@@ -79,7 +79,7 @@ static bool is_programmatic(const gx_plan *plan, const gx_unit *unit,
     if (at->beside_branch[unit->lane]) /* where programmatic edges end */
         return false;
     if (at->overlaps && !at->started)
-        return true;
+        return !unit->full_edge;
     return plan->programmatic && unit->programmatic_first && !unit->full_edge;
 }
 

@@ -311,6 +311,48 @@ static void a_warm_cache_leaves_the_device_alone(void **state)
     assert_null(fake_mistake());
 }
 
+static bool edge_of_steps_is_full(const gx_graph *graph)
+{
+    const gx_plan_options options = { .device = 0, .cache_folder = "", .lanes = 1 };
+    gx_plan *plan = NULL;
+    gx_error err;
+
+    assert_ok(gx_plan_create(graph, &options, &plan, &err), &err);
+    const bool is_full = gx_plan_unit(plan, 0).full_edge;
+    assert_false(gx_plan_unit(plan, 0).programmatic);
+    gx_plan_free(plan);
+    return is_full;
+}
+
+/* In graphs of one step such an edge does not show: all of its nodes' edges gain. */
+static void the_edge_between_steps_is_as_measured(void **state)
+{
+    gx_graph *graph;
+    gx_error err;
+
+    (void)state;
+    fake_begin();
+    assert_ok(
+        gx_graph_parse(model, strlen(model), "known.yaml", ".", NULL, &graph, NULL, &err),
+        &err);
+    fake_set_edge_ms(-0.01, SIZE_MAX, 0);
+    assert_false(edge_of_steps_is_full(graph));
+    path_program program = { .graph = graph };
+    const gx_plan_options options = { .device = 0, .cache_folder = "", .lanes = 1 };
+    assert_ok(gx_plan_create(graph, &options, &program.plan, &err), &err);
+    size_t n_nodes = 0;
+    for (size_t u = 0; u < program.plan->n_units; u++)
+        n_nodes += (size_t)gx_planned_launches(&program.plan->units[u]);
+    gx_plan_free(program.plan);
+    /* The first node of the second step, against what all later ones gain. */
+    fake_set_edge_ms(-0.01, n_nodes, 0.2);
+    assert_true(edge_of_steps_is_full(graph));
+    fake_set_edge_ms(0, 0, 0);
+    gx_graph_free(graph);
+    assert_int_equal(fake_live(), 0);
+    assert_null(fake_mistake());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_plan_without_has_none),
         cmocka_unit_test(a_failure_leaves_the_plan_and_the_device_as_they_were),
         cmocka_unit_test(what_costs_is_full_and_the_rest_is_not),
+        cmocka_unit_test(the_edge_between_steps_is_as_measured),
         cmocka_unit_test(a_warm_cache_leaves_the_device_alone),
     };
 

@@ -244,6 +244,8 @@ static void steps_of_one_lane_overlap(void **state)
 
 enum { MAX_SEEN = 512 };
 
+static const size_t NO_UNIT = SIZE_MAX;
+
 static bool first_step[MAX_SEEN]; /* by launch */
 static size_t n_launches;
 
@@ -260,7 +262,8 @@ static gx_status note_launch(const gx_group *group, const gx_prepared *prepared,
 }
 
 /* Walks two steps, the second behind the first; each unit but the first of a step is
- * programmatic where the plan is, but for unit `full`. Returns the units of a step. */
+ * programmatic where the plan is, but for unit `full`, whose edge is full (NO_UNIT:
+ * none). Returns the units of a step. */
 static size_t walk_two(int lanes, gx_choice programmatic, size_t full)
 {
     const gx_plan_options plan_options = { .device = 0,
@@ -277,13 +280,13 @@ static size_t walk_two(int lanes, gx_choice programmatic, size_t full)
     assert_ok(gx_plan_create(program.graph, &plan_options, &program.plan, &err), &err);
     make_exec(&program, NULL);
     const size_t n = program.plan->n_units;
-    assert_true(full < n && n <= ARRAY_SIZE(spies));
+    assert_true((full == NO_UNIT || full < n) && n <= ARRAY_SIZE(spies));
     for (size_t u = 0; u < n; u++) {
         spies[u] = *program.plan->units[u].alternative;
         spies[u].launch = note_launch;
         program.plan->units[u].alternative = &spies[u];
-        program.plan->units[u].programmatic_first =
-            u > 0 && u != full && programmatic == GX_ON;
+        program.plan->units[u].programmatic_first = u > 0 && programmatic == GX_ON;
+        program.plan->units[u].full_edge = u == full;
     }
     n_launches = 0;
     for (int step = 0; step < 2; step++)
@@ -296,7 +299,7 @@ static size_t walk_two(int lanes, gx_choice programmatic, size_t full)
 static void what_an_earlier_step_wrote_is_not_loaded_early(void **state)
 {
     (void)state;
-    size_t n = walk_two(1, GX_ON, 0);
+    size_t n = walk_two(1, GX_ON, NO_UNIT);
     for (size_t u = 0; u < n; u++) {
         assert_true(first_step[u]);
         assert_false(first_step[n + u]);
@@ -305,11 +308,14 @@ static void what_an_earlier_step_wrote_is_not_loaded_early(void **state)
     n = walk_two(1, GX_ON, 3);
     for (size_t u = 0; u < n; u++)
         assert_int_equal(first_step[n + u], u >= 3);
-    n = walk_two(1, GX_OFF, 0);
+    n = walk_two(1, GX_ON, 0); /* that of the step before */
+    for (size_t u = 0; u < 2 * n; u++)
+        assert_true(first_step[u]);
+    n = walk_two(1, GX_OFF, NO_UNIT);
     for (size_t u = 0; u < 2 * n; u++)
         assert_true(first_step[u]);
     for (int lanes = 2; lanes <= 3; lanes++) { /* which join and fork between steps */
-        n = walk_two(lanes, GX_ON, 0);
+        n = walk_two(lanes, GX_ON, NO_UNIT);
         for (size_t u = 0; u < 2 * n; u++)
             assert_true(first_step[u]);
     }

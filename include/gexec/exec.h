@@ -197,9 +197,10 @@ typedef struct gx_unit_info {
     const int32_t *waits; /* units of other lanes that end before it begins */
     size_t n_waits;
     bool programmatic; /* a kernel of ours may start it while the unit before it ends */
-    bool full_edge;    /* could be programmatic too, but that was measured to cost more */
-    bool in_if; /* in a graph it stands in the body of an IF node, by itself or with
-                   units beside it */
+    bool full_edge; /* could be programmatic too, but that was measured to cost more; of
+                       the first unit: to the step before in a launch of several */
+    bool in_if;     /* in a graph it stands in the body of an IF node, by itself or with
+                       units beside it */
 } gx_unit_info;
 typedef struct gx_rejected_info {
     const char *alternative;
