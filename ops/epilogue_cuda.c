@@ -253,7 +253,6 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .pattern = weight_pattern,
         .repeat = GX_REPEAT_ALL,
         .takes = gx_gemm_weights_takes,
-        .trial = true,
         .refuses = gx_gemm_weights_refuses,
         .prepare = gx_gemm_weights_prepare,
         .launch = gx_gemm_weights_launch,

@@ -174,7 +174,7 @@ typedef struct gx_alternative {
     gx_repeat repeat;
     bool elides; /* values that only the group reads are not written */
     bool strict; /* may serve as the baseline that others are compared with */
-    bool trial;  /* taken only where it is forced: not yet seen to run well everywhere */
+    bool trial;  /* taken only where it is forced: not yet seen to be faster */
 
     /* Of GX_REPEAT_ALL: how many patterns from the first call on one group may cover, as
      * far as the calls hang together; below 2: none. `run` is bound as for `refuses` and

@@ -55,24 +55,32 @@ static __global__ void __launch_bounds__(32 * WARPS)
 static __global__ void __launch_bounds__(32)
     step_end_kernel(const __grid_constant__ gx_step_end g)
 {
-    gx_begin_kernel();
-    const int32_t step = *g.step;
     const int lane = threadIdx.x;
+    const bool logs =
+        lane < GX_MAX_LOGGED && lane < g.log_columns && g.value[lane] != nullptr;
 
-    if (lane < GX_MAX_LOGGED && lane < g.log_columns && g.value[lane] != nullptr)
-        g.log[step % g.log_rows * g.log_columns + lane] = *g.value[lane];
+    gx_begin_kernel();
+    /* All that is read is on its way at once. */
+    const int32_t step = *g.step, done = *g.sample, epoch = *g.epoch;
+    const float value = logs ? *g.value[lane] : 0.0f;
+
+    if (logs) {
+        const uint32_t row = (uint32_t)step % (uint32_t)g.log_rows;
+
+        g.log[row * g.log_columns + lane] = value;
+    }
     __syncwarp();
     if (lane != 0)
         return;
     *g.step = step + 1;
     if (g.total <= 0)
         return;
-    const int64_t sample = *g.sample + g.batch;
+    const int64_t sample = done + g.batch;
     const bool ends = g.total - sample < g.need;
 
     *g.sample = ends ? 0 : (int32_t)sample;
     if (ends)
-        *g.epoch += 1;
+        *g.epoch = epoch + 1;
 }
 
 } // namespace
