@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/bench/build_cost.py over a program that stands in for gexec.
+"""tools/bench/build_cost.py over a program that stands in for gexec, and its models by gexec.
 
-    tests/bench/test_build_cost.py
+    tests/bench/test_build_cost.py GEXEC
 """
 
 import json
@@ -13,8 +13,9 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAM = os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools", "bench",
-                       "build_cost.py")
+BENCH = os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools", "bench")
+PROGRAM = os.path.join(BENCH, "build_cost.py")
+GEXEC = ""
 # A node costs 3 us to capture and 4 to instantiate; a model with biases may fail or hang.
 FAKE = f"""#!{sys.executable}
 import json, os, sys, time
@@ -35,6 +36,7 @@ class BuildCost(unittest.TestCase):
         self.addCleanup(kept.cleanup)
         self.fake = os.path.join(kept.name, "gexec")
         self.json = os.path.join(kept.name, "out.json")
+        self.model = os.path.join(kept.name, "chain.yaml")
         with open(self.fake, "w") as file:
             file.write(FAKE)
         os.chmod(self.fake, os.stat(self.fake).st_mode | stat.S_IXUSR)
@@ -71,6 +73,19 @@ class BuildCost(unittest.TestCase):
             self.assertEqual([result["form"] for result in report["results"]], ["shared"])
             self.assertEqual(report["missing"], {"own": reason})
 
+    def test_its_models_run(self):
+        for form in ("shared", "own"):
+            with open(self.model, "w") as file:
+                subprocess.run([sys.executable, os.path.join(BENCH, "chain.py"), "--write", "1000",
+                                form], stdout=file, check=True,
+                               env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+            done = subprocess.run([GEXEC, "run", self.model, "--device", "cpu", "-q", "--json",
+                                   "-"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, f"{form}: {done.stderr}")
+            told = json.loads(done.stdout)
+            self.assertEqual(told["steps"], 1)
+            self.assertEqual([output["not_finite"] for output in told["outputs"]], [0], form)
+
     def test_bad_usage_is_2(self):
         for words in (["--repeats", "0"], ["--budget", "0"]):
             self.assertEqual(self.run_it(*words)[0].returncode, 2)
@@ -81,4 +96,7 @@ class BuildCost(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: test_build_cost.py GEXEC [unittest's arguments]")
+    GEXEC = os.path.abspath(sys.argv.pop(1))
     unittest.main()
