@@ -47,11 +47,45 @@ static int32_t matching(const gx_graph *graph, const gx_alternative *alternative
     return n;
 }
 
+static bool matches_once(const gx_graph *graph, const gx_alternative *alternative,
+                         int32_t first, int32_t length)
+{
+    if (first < 0 || first + length > (int32_t)graph->n_nodes)
+        return false;
+    for (int32_t i = 0; i < length; i++) {
+        if (!is_op(graph, first + i, alternative->pattern[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Both runs of GX_REPEAT_BOTH, whole; 0: they do not stand there. */
+static int32_t both_runs(const gx_graph *graph, const gx_alternative *alternative,
+                         int32_t first)
+{
+    const int32_t length = pattern_length(alternative) - 1;
+    const char *last = alternative->pattern[length];
+    int32_t n_repeats = 0, at = first;
+
+    if (matches_once(graph, alternative, first - length, length))
+        return 0;
+    for (; matches_once(graph, alternative, at, length); at += length)
+        n_repeats++;
+    if (n_repeats == 0 || n_repeats > GX_MAX_REPEATS || at >= (int32_t)graph->n_nodes ||
+        !is_op(graph, at, last))
+        return 0;
+    while (at < (int32_t)graph->n_nodes && is_op(graph, at, last))
+        at++;
+    return at - first;
+}
+
 bool gx_match_pattern(const gx_graph *graph, const gx_alternative *alternative,
                       int32_t first, int32_t n)
 {
     const int32_t length = pattern_length(alternative);
 
+    if (alternative->repeat == GX_REPEAT_BOTH)
+        return first >= 0 && n > 0 && both_runs(graph, alternative, first) == n;
     if (first < 0 || n < length || n < 1 ||
         (alternative->repeat == GX_REPEAT_ALL && (n % length != 0 || n == length)))
         return false;
@@ -87,6 +121,8 @@ int32_t gx_match_length(const gx_graph *graph, const gx_alternative *alternative
 
     if (alternative->repeat == GX_REPEAT_ALL)
         return taken_patterns(graph, alternative, first);
+    if (alternative->repeat == GX_REPEAT_BOTH)
+        return both_runs(graph, alternative, first);
     if (!gx_match_pattern(graph, alternative, first, length))
         return 0;
     if (alternative->repeat == GX_ONCE)

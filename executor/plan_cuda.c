@@ -97,15 +97,20 @@ static gx_status select_way(gx_planning *p, gx_node_order order, gx_error *err)
     return st == GX_OK && p->options->lanes == GX_UPDATE_LANES ? make_cut(p, err) : st;
 }
 
-/* Another order brings nodes together for those alternatives alone that take their whole
- * pattern again and again. */
+static bool repeats_pattern(const gx_alternative *at)
+{
+    return at->repeat == GX_REPEAT_ALL || at->repeat == GX_REPEAT_BOTH;
+}
+
+/* Another order brings nodes together for those alternatives alone that take a pattern
+ * again and again. */
 static bool may_gain(const gx_planning *p)
 {
     const gx_graph *graph = p->plan->graph;
     const gx_alternative *at;
 
     for (size_t k = 0; !p->options->unfused && (at = gx_alternative_at(k)); k++) {
-        if (at->repeat != GX_REPEAT_ALL ||
+        if (!repeats_pattern(at) ||
             (at->trial && !gx_is_forced(p->options->force, at->name)))
             continue;
         for (int32_t i = 0; i < (int32_t)graph->n_nodes; i++) {
@@ -122,8 +127,7 @@ static bool has_repeat(const gx_plan *plan)
     for (size_t u = 0; u < plan->n_units; u++) {
         const gx_unit *unit = &plan->units[u];
 
-        if (unit->phase == GX_PHASE_BACKWARD &&
-            unit->alternative->repeat == GX_REPEAT_ALL)
+        if (unit->phase == GX_PHASE_BACKWARD && repeats_pattern(unit->alternative))
             return true;
     }
     return false;

@@ -12,7 +12,7 @@ typedef struct key_writer {
     char *text;
     size_t used, size;
     int32_t *ids; /* values met so far, by their local number */
-    int32_t n_ids;
+    int32_t n_ids, most_ids;
 } key_writer;
 
 static void add_hash(key_writer *w, const void *bytes, size_t n)
@@ -44,17 +44,22 @@ static void add_text(key_writer *w, const char *text)
     w->used += length;
 }
 
-enum { MAX_LOCAL_IDS = 64 };
+/* A group of several kinds of ops has at most so many nodes, or is refused: a pattern
+ * that stands GX_MAX_REPEATS times, and as many updates. */
+enum { SURELY_MIXED = 16, MAX_MIXED = 4 * GX_MAX_REPEATS };
 
-/* Values are numbered as they are met, up to a bound that no pattern passes: only a long
- * run of ops of one kind does, and what those share they share from the first one on. */
+/* Those of a pattern fit. A long run of ops of one kind passes its bound, and what those
+ * share they share from the first one on. */
+enum { MAX_LOCAL_IDS = 4 * MAX_MIXED, MAX_RUN_IDS = 64 };
+
+/* Values are numbered as they are met, up to the bound. */
 static int64_t local_number(key_writer *w, int32_t id)
 {
     for (int32_t i = 0; i < w->n_ids; i++) {
         if (w->ids[i] == id)
             return i;
     }
-    if (w->n_ids == MAX_LOCAL_IDS)
+    if (w->n_ids == w->most_ids)
         return -1;
     w->ids[w->n_ids] = id;
     return w->n_ids++;
@@ -114,32 +119,33 @@ static void add_node(key_writer *w, const gx_graph *graph, int32_t index,
     }
 }
 
-enum { MAX_ELIDING = 16 }; /* longer groups are runs of one op, which elide nothing */
-
 void gx_site_key(const gx_graph *graph, int32_t first, int32_t n, char key[GX_KEY_SIZE],
                  uint64_t hash[2])
 {
     enum { HASH_TEXT = 36 };
-    bool elided[MAX_ELIDING * GX_MAX_ARGS];
+    const bool is_mixed =
+        n <= SURELY_MIXED ||
+        (n <= MAX_MIXED && graph->nodes[first].op != graph->nodes[first + n - 1].op);
+    bool elided[MAX_MIXED * GX_MAX_ARGS];
     int32_t ids[MAX_LOCAL_IDS];
     key_writer w = {
         .hash = { UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4) },
         .text = key,
         .size = GX_KEY_SIZE - HASH_TEXT,
         .ids = ids,
+        .most_ids = is_mixed ? MAX_LOCAL_IDS : MAX_RUN_IDS,
     };
 
     key[0] = 0;
     add_number(&w, graph->precision);
     add_text(&w, gx_precision_name(graph->precision));
     add_text(&w, ": ");
-    if (n <= MAX_ELIDING)
+    if (is_mixed)
         gx_match_elided(graph, first, n, elided);
     for (int32_t i = 0; i < n; i++) {
         if (i > 0)
             add_text(&w, " + ");
-        add_node(&w, graph, first + i,
-                 n <= MAX_ELIDING ? elided + i * GX_MAX_ARGS : NULL);
+        add_node(&w, graph, first + i, is_mixed ? elided + i * GX_MAX_ARGS : NULL);
     }
     snprintf(key + w.used, GX_KEY_SIZE - w.used, " #%016" PRIx64 "%016" PRIx64, w.hash[0],
              w.hash[1]);

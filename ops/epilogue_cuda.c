@@ -193,6 +193,13 @@ static const char *const pair_pattern[] = { "epilogue.bwd", "gemm", "gemm", NULL
 static const char *const pair_back_pattern[] = { "epilogue.bwd", "gemm", "gemm",
                                                  "epilogue.bwd", NULL };
 
+static const char *const adam_pattern[] = { "epilogue.bwd", "gemm", "adam", NULL };
+static const char *const adamw_pattern[] = { "epilogue.bwd", "gemm", "adamw", NULL };
+
+#define WEIGHTS_UPDATE                                                                   \
+    .repeat = GX_REPEAT_BOTH, .elides = true, .refuses = gx_gemm_weights_update_refuses, \
+    .prepare = gx_gemm_weights_update_prepare, .launch = gx_gemm_weights_update_launch
+
 const gx_alternative gx_epilogue_alternatives[] = {
     {
         .name = "kernel",
@@ -257,6 +264,8 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .prepare = gx_gemm_weights_prepare,
         .launch = gx_gemm_weights_launch,
     },
+    { .name = "weights_update", .pattern = adam_pattern, WEIGHTS_UPDATE },
+    { .name = "weights_update", .pattern = adamw_pattern, WEIGHTS_UPDATE },
     {
         .name = "direct_pair",
         .pattern = pair_pattern,

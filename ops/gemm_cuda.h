@@ -164,6 +164,14 @@ gx_status gx_gemm_weights_prepare(const gx_group *group, const gx_ctx *ctx,
                                   gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_weights_launch(const gx_group *group, const gx_prepared *prepared,
                                  gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+/* The same, and adam's updates of those parameters behind them. */
+const char *gx_gemm_weights_update_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ctx,
+                                         gx_prepared *prepared,
+                                         gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_weights_update_launch(const gx_group *group,
+                                        const gx_prepared *prepared, gx_ctx *ctx,
+                                        gx_error *err) GX_MUST_CHECK;
 
 /* --- gemm_lt_cuda.c --- */
 

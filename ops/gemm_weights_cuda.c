@@ -1,6 +1,8 @@
-/* The alternative that makes the gradients of several layers' parameters in one launch:
- * of each the sums that the bias wants, and the product. */
+/* The alternatives that make the gradients of several layers' parameters in one launch,
+ * of each the sums that the bias wants, and the product: alone, and with adam's update of
+ * those parameters. */
 #include <limits.h>
+#include <string.h>
 
 #include "gemm_cuda.h"
 #include "weights.h"
@@ -134,25 +136,32 @@ static bool is_aligned(const void *data)
     return gx_alignment_of(data, VECTOR) == VECTOR;
 }
 
-gx_status gx_gemm_weights_prepare(const gx_group *group, const gx_ctx *ctx,
-                                  gx_prepared *prepared, gx_error *err)
+static gx_status take_shape(gx_weights *weights, gx_prepared *prepared, gx_error *err)
 {
-    bool plain, fit[GX_N_WEIGHTS];
-    gx_weights weights = describe(group, &plain);
+    bool fit[GX_N_WEIGHTS];
 
-    (void)ctx;
-    for (int i = 0; i < weights.n_layers; i++) {
-        const gx_weights_layer *layer = &weights.layer[i];
+    for (int i = 0; i < weights->n_layers; i++) {
+        const gx_weights_layer *layer = &weights->layer[i];
 
         if (!is_aligned(layer->a) || !is_aligned(layer->b) || !is_aligned(layer->out))
             return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                            "the operands are not aligned to %d bytes", VECTOR);
     }
     for (int shape = 0; shape < GX_N_WEIGHTS; shape++)
-        fit[shape] = fits(&weights, shape);
+        fit[shape] = fits(weights, shape);
     prepared->workspace_bytes = 0;
     prepared->n_launches = 1;
-    GX_TRY(gx_take_shape(fit, GX_N_WEIGHTS, prepared, &weights.shape, err));
+    return gx_take_shape(fit, GX_N_WEIGHTS, prepared, &weights->shape, err);
+}
+
+gx_status gx_gemm_weights_prepare(const gx_group *group, const gx_ctx *ctx,
+                                  gx_prepared *prepared, gx_error *err)
+{
+    bool plain;
+    gx_weights weights = describe(group, &plain);
+
+    (void)ctx;
+    GX_TRY(take_shape(&weights, prepared, err));
     return gx_weights_load(&weights, err);
 }
 
@@ -164,4 +173,169 @@ gx_status gx_gemm_weights_launch(const gx_group *group, const gx_prepared *prepa
 
     weights.shape = prepared->algo[0];
     return gx_weights_launch(&weights, ctx, err);
+}
+
+/* --- with the updates --- */
+
+/* The layers at the head of such a group. */
+static int n_layers_of(const gx_group *group)
+{
+    int n = 0;
+
+    while (LAYER * (n + 1) <= group->n_calls && gx_is_back(&group->call[LAYER * n]))
+        n++;
+    return n;
+}
+
+static gx_group layers_of(const gx_group *group)
+{
+    return gx_group_part(group, 0, LAYER * n_layers_of(group));
+}
+
+/* Updates stand in the order of the gradients: of each layer the bias's, then the
+ * weight's. What is elided has no address after the binding, so that the order must do.
+ */
+static const gx_call *update_of(const gx_group *group, int gradient)
+{
+    return &group->call[LAYER * n_layers_of(group) + gradient];
+}
+
+static int gradient_arg(int gradient)
+{
+    return gradient % LAYER == 0 ? (int)GX_EPILOGUE_BWD_DBIAS : (int)GX_GEMM_OUT;
+}
+
+static const gx_tensor *gradient_of(const gx_group *group, int gradient)
+{
+    return &group->call[gradient].arg[gradient_arg(gradient)];
+}
+
+/* Neither clipping nor a scale of the loss has to know all gradients first, and none is
+ * added to for further steps. */
+static const char *refuses_one_update(const gx_tensor *gradient, const gx_call *update)
+{
+    static const int tensors[] = { GX_ADAMW_PARAM, GX_ADAMW_M, GX_ADAMW_V };
+
+    if (update->arg[GX_ADAMW_GRAD].data != gradient->data)
+        return "an update takes a gradient from elsewhere, or in another order";
+    if (gx_has(update, GX_ADAMW_SCALE) || update->attr[GX_ADAMW_ACCUMULATE].i != 1)
+        return "gradients are clipped, scaled or accumulated first";
+    if (gx_has(update, GX_ADAMW_MASTER))
+        return "parameters have a master";
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        const gx_tensor *tensor = &update->arg[tensors[i]];
+
+        if (tensor->dtype != gradient->dtype)
+            return "the tensors differ in type";
+        if (gx_count(tensor) != gx_count(gradient))
+            return "the tensors differ in size";
+    }
+    return NULL;
+}
+
+/* A product would read a tensor while another warp updates it. */
+static bool reads_updated(const gx_group *group, const gx_call *update)
+{
+    const gx_group layers = layers_of(group);
+
+    for (int i = 0; i < layers.n_calls; i++) {
+        for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
+            const void *data = gx_data(&layers.call[i], arg);
+
+            if (data != NULL && (data == update->arg[GX_ADAMW_PARAM].data ||
+                                 data == update->arg[GX_ADAMW_M].data ||
+                                 data == update->arg[GX_ADAMW_V].data))
+                return true;
+        }
+    }
+    return false;
+}
+
+static const char *refuses_updates(const gx_group *group)
+{
+    const int n = LAYER * n_layers_of(group);
+    gx_update_settings first, settings;
+
+    if (group->n_calls != 2 * n)
+        return "not every update is of these layers' parameters";
+    gx_update_settings_of(update_of(group, 0), &first);
+    for (int i = 0; i < n; i++) {
+        const gx_call *update = update_of(group, i);
+        const char *reason = refuses_one_update(gradient_of(group, i), update);
+
+        if (reason != NULL)
+            return reason;
+        gx_update_settings_of(update, &settings);
+        if (memcmp(&first, &settings, sizeof first) != 0 ||
+            update->arg[GX_ADAMW_STEP].data !=
+                update_of(group, 0)->arg[GX_ADAMW_STEP].data)
+            return "the updates have settings or counters of their own";
+        if (reads_updated(group, update))
+            return "a product reads what is updated";
+    }
+    return NULL;
+}
+
+const char *gx_gemm_weights_update_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const gx_group layers = layers_of(group);
+    const char *reason = gx_gemm_weights_refuses(&layers, ctx);
+
+    return reason != NULL ? reason : refuses_updates(group);
+}
+
+static gx_updated updated_by(const gx_call *update)
+{
+    return (gx_updated){ .param = update->arg[GX_ADAMW_PARAM].data,
+                         .m = update->arg[GX_ADAMW_M].data,
+                         .v = update->arg[GX_ADAMW_V].data };
+}
+
+static gx_weights_update describe_update(const gx_group *group)
+{
+    const gx_group layers = layers_of(group);
+    bool plain;
+    gx_weights_update update = { .weights = describe(&layers, &plain),
+                                 .step = update_of(group, 0)->arg[GX_ADAMW_STEP].data };
+
+    gx_update_settings_of(update_of(group, 0), &update.settings);
+    for (int i = 0; i < update.weights.n_layers; i++) {
+        gx_weights_layer *layer = &update.weights.layer[i];
+
+        if (gx_is_elided(group, LAYER * i, GX_EPILOGUE_BWD_DBIAS))
+            layer->dbias = NULL;
+        if (gx_is_elided(group, LAYER * i + 1, GX_GEMM_OUT))
+            layer->out = NULL;
+        update.bias[i] = updated_by(update_of(group, LAYER * i));
+        update.weight[i] = updated_by(update_of(group, LAYER * i + 1));
+    }
+    return update;
+}
+
+gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ctx,
+                                         gx_prepared *prepared, gx_error *err)
+{
+    gx_weights_update update = describe_update(group);
+
+    (void)ctx;
+    for (int i = 0; i < update.weights.n_layers; i++) {
+        const gx_updated *weight = &update.weight[i];
+
+        if (!is_aligned(weight->param) || !is_aligned(weight->m) ||
+            !is_aligned(weight->v))
+            return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                           "the parameters are not aligned to %d bytes", VECTOR);
+    }
+    GX_TRY(take_shape(&update.weights, prepared, err));
+    return gx_weights_update_load(&update, err);
+}
+
+gx_status gx_gemm_weights_update_launch(const gx_group *group,
+                                        const gx_prepared *prepared, gx_ctx *ctx,
+                                        gx_error *err)
+{
+    gx_weights_update update = describe_update(group);
+
+    update.weights.shape = prepared->algo[0];
+    return gx_weights_update_launch(&update, ctx, err);
 }

@@ -83,13 +83,27 @@ static const rule rules[] = {
 
 enum { N_RULES = sizeof rules / sizeof rules[0] };
 
-static const rule *rule_of(const gx_group *group)
+static const rule *rule_of_op(const gx_op *op)
 {
-    int i = N_RULES - 1; /* the patterns below name no other op */
+    int i = N_RULES - 1; /* the patterns name no other op */
 
-    while (i > 0 && strcmp(rules[i].op, group->call[0].op->name) != 0)
+    while (i > 0 && strcmp(rules[i].op, op->name) != 0)
         i--;
     return &rules[i];
+}
+
+static const rule *rule_of(const gx_group *group)
+{
+    return rule_of_op(group->call[0].op);
+}
+
+void gx_update_settings_of(const gx_call *call, gx_update_settings *settings)
+{
+    const rule *r = rule_of_op(call->op);
+
+    memset(settings, 0, sizeof *settings);
+    settings->lr = call->arg[r->lr].data;
+    r->set(call, settings);
 }
 
 /* The tensors of an entry, the master last. */
@@ -142,13 +156,11 @@ static bool is_wide(const gx_call *call, const rule *r)
 }
 
 /* The settings of a call, as a number in the table; -1: it has no room for them. */
-static int find_settings(const gx_call *call, const rule *r, gx_update_table *table)
+static int find_settings(const gx_call *call, gx_update_table *table)
 {
     gx_update_settings settings;
 
-    memset(&settings, 0, sizeof settings); /* compared as bytes */
-    settings.lr = call->arg[r->lr].data;
-    r->set(call, &settings);
+    gx_update_settings_of(call, &settings);
     for (int i = 0; i < table->n_settings; i++) {
         if (memcmp(&table->settings[i], &settings, sizeof settings) == 0)
             return i;
@@ -170,7 +182,7 @@ static bool add_entry(const gx_call *call, const rule *r, gx_update_table *table
     if ((table->n_entries + 1) * size > (int)GX_UPDATE_WORDS ||
         (table->n_entries > 0 && table->n_chunks + n_chunks > UINT32_MAX))
         return false;
-    const int group = find_settings(call, r, table);
+    const int group = find_settings(call, table);
 
     if (group < 0)
         return false;

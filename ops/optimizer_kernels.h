@@ -57,6 +57,9 @@ typedef struct gx_update_table {
     uint64_t words[GX_UPDATE_WORDS]; /* no entry is empty */
 } gx_update_table;
 
+/* optimizer_cuda.c: those of an update by itself; equal ones are equal bytes. */
+void gx_update_settings_of(const gx_call *call, gx_update_settings *settings);
+
 gx_status gx_update_load(const gx_update_table *table, gx_error *err) GX_MUST_CHECK;
 gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
                            gx_error *err) GX_MUST_CHECK;

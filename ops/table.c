@@ -154,9 +154,10 @@ static void write_pattern(const gx_alternative *alternative, char *text, size_t 
     }
     if (used < size)
         snprintf(text + used, size - used, "%s%s",
-                 alternative->repeat == GX_REPEAT_LAST  ? " ..."
-                 : alternative->repeat == GX_REPEAT_ALL ? ", again and again"
-                                                        : "",
+                 alternative->repeat == GX_REPEAT_LAST   ? " ..."
+                 : alternative->repeat == GX_REPEAT_ALL  ? ", again and again"
+                 : alternative->repeat == GX_REPEAT_BOTH ? " ..., each again and again"
+                                                         : "",
                  alternative->trial ? " (on trial)" : "");
 }
 

@@ -1,8 +1,8 @@
 /* The gradients of the parameters of several layers in one launch. None needs another's,
  * so their tiles stand one behind the other, each made by one warp as in direct_pair.cu:
- * the k of such a product is the batch, which is short. */
-#include "direct_weight.cuh"
-#include "weights.h"
+ * the k of such a product is the batch, which is short. With the update of what they are
+ * the gradients of, or without. */
+#include "weights_update.cuh"
 
 namespace
 {
@@ -23,6 +23,24 @@ __device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile
     return first;
 }
 
+/* A tile: its layer, and where it begins there. */
+struct place {
+    int layer, row, column;
+};
+
+template <typename TILE>
+__device__ __forceinline__ place place_of(const gx_weights &weights, unsigned tile)
+{
+    const int l = layer_of(weights, tile);
+    const gx_weights_layer &layer = weights.layer[l];
+    const unsigned columns =
+        (unsigned)(layer.n + GX_WEIGHTS_COLUMNS - 1) / GX_WEIGHTS_COLUMNS;
+    const unsigned row = (tile - layer.first_tile) / columns;
+
+    return { l, (int)row * TILE::BM,
+             (int)(tile - layer.first_tile - row * columns) * TILE::BN };
+}
+
 template <typename T, bool OF_A, int MI, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS, 16 / WARPS)
     weights_kernel(const __grid_constant__ gx_weights weights, const unsigned n_tiles)
@@ -33,23 +51,42 @@ __global__ void __launch_bounds__(32 * WARPS, 16 / WARPS)
     /* The last block may have warps to spare. */
     if (at >= n_tiles)
         return;
-    const gx_weights_layer &layer = weights.layer[layer_of(weights, at)];
-    const unsigned columns =
-        (unsigned)(layer.n + GX_WEIGHTS_COLUMNS - 1) / GX_WEIGHTS_COLUMNS;
-    const unsigned row = (at - layer.first_tile) / columns;
-    const unsigned column = at - layer.first_tile - row * columns;
+    const place p = place_of<TILE>(weights, at);
 
-    make_weight_tile<T, TILE, OF_A>(layer, (int)row * TILE::BM, (int)column * TILE::BN);
+    make_weight_tile<T, TILE, OF_A>(weights.layer[p.layer], p.row, p.column);
+}
+
+static_assert(sizeof(gx_weights_update) + sizeof(unsigned) <= 4096,
+              "a kernel takes 4 KB of arguments");
+
+/* Warps of a multiprocessor that have registers for what they update beside the product.
+ */
+template <typename T, int MI> constexpr int AT_ONCE = MI == 1 && sizeof(T) == 2 ? 16 : 12;
+
+template <typename T, bool OF_A, int MI, int WARPS>
+__global__ void __launch_bounds__(32 * WARPS, AT_ONCE<T, MI> / WARPS)
+    weights_update_kernel(const __grid_constant__ gx_weights_update update,
+                          const unsigned n_tiles)
+{
+    using TILE = direct_tile<T, true, false, false, MI, GX_WEIGHTS_COLUMNS / 8, 1>;
+    const unsigned at = blockIdx.x * WARPS + threadIdx.x / 32;
+
+    if (at >= n_tiles)
+        return;
+    const place p = place_of<TILE>(update.weights, at);
+
+    update_weight_tile<T, TILE, OF_A>(update, p.layer, p.row, p.column);
 }
 
 /* --- choosing the instantiation --- */
 
-template <typename T, bool OF_A> const void *find_shape(int shape)
+template <typename T, bool OF_A> const void *find_shape(int shape, bool updates)
 {
     switch (shape) {
-#define WEIGHTS_CASE(i, mi, warps) \
-    case i:                        \
-        return gx_kernel(weights_kernel<T, OF_A, mi, warps>);
+#define WEIGHTS_CASE(i, mi, warps)                                            \
+    case i:                                                                   \
+        return updates ? gx_kernel(weights_update_kernel<T, OF_A, mi, warps>) \
+                       : gx_kernel(weights_kernel<T, OF_A, mi, warps>);
         GX_WEIGHTS_LIST(WEIGHTS_CASE)
 #undef WEIGHTS_CASE
     default:
@@ -57,17 +94,17 @@ template <typename T, bool OF_A> const void *find_shape(int shape)
     }
 }
 
-template <typename T> const void *find_operand(const gx_weights *weights)
+template <typename T> const void *find_operand(const gx_weights *weights, bool updates)
 {
-    return weights->sums_of_a ? find_shape<T, true>(weights->shape)
-                              : find_shape<T, false>(weights->shape);
+    return weights->sums_of_a ? find_shape<T, true>(weights->shape, updates)
+                              : find_shape<T, false>(weights->shape, updates);
 }
 
-const void *find(const gx_weights *weights)
+const void *find(const gx_weights *weights, bool updates)
 {
-    return weights->math == GX_TILE_BF16  ? find_operand<__nv_bfloat16>(weights)
-           : weights->math == GX_TILE_F16 ? find_operand<__half>(weights)
-                                          : find_operand<float>(weights);
+    return weights->math == GX_TILE_BF16  ? find_operand<__nv_bfloat16>(weights, updates)
+           : weights->math == GX_TILE_F16 ? find_operand<__half>(weights, updates)
+                                          : find_operand<float>(weights, updates);
 }
 
 int64_t tiles_of(const gx_weights *weights, const gx_weights_layer *layer)
@@ -85,6 +122,28 @@ unsigned warps_of(int shape)
     };
 
     return warps[shape];
+}
+
+/* Returns how many tiles there are. */
+unsigned place_layers(gx_weights *weights)
+{
+    unsigned n_tiles = 0;
+
+    for (int l = 0; l < weights->n_layers; l++) {
+        weights->layer[l].first_tile = n_tiles;
+        n_tiles += (unsigned)tiles_of(weights, &weights->layer[l]);
+    }
+    return n_tiles;
+}
+
+gx_status launch(const gx_weights *weights, const char *name, bool updates,
+                 unsigned n_tiles, void **args, gx_ctx *ctx, gx_error *err)
+{
+    const unsigned warps = warps_of(weights->shape);
+
+    return gx_launch(ctx, name, find(weights, updates),
+                     dim3((unsigned)gx_divide_up(n_tiles, warps)), dim3(32 * warps), 0,
+                     args, err);
 }
 
 } // namespace
@@ -111,22 +170,32 @@ extern "C" int64_t gx_weights_tiles(const gx_weights *weights)
 
 extern "C" gx_status gx_weights_load(const gx_weights *weights, gx_error *err)
 {
-    return gx_load_kernel(find(weights), 0, "weights_kernel", err);
+    return gx_load_kernel(find(weights, false), 0, "weights_kernel", err);
 }
 
 extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
                                        gx_error *err)
 {
-    const unsigned warps = warps_of(weights->shape);
     gx_weights placed = *weights;
-    unsigned n_tiles = 0;
+    unsigned n_tiles = place_layers(&placed);
     void *args[] = { &placed, &n_tiles };
 
-    for (int l = 0; l < placed.n_layers; l++) {
-        placed.layer[l].first_tile = n_tiles;
-        n_tiles += (unsigned)tiles_of(&placed, &placed.layer[l]);
-    }
-    return gx_launch(ctx, "weights_kernel", find(weights),
-                     dim3((unsigned)gx_divide_up(n_tiles, warps)), dim3(32 * warps), 0,
-                     args, err);
+    return launch(weights, "weights_kernel", false, n_tiles, args, ctx, err);
+}
+
+extern "C" gx_status gx_weights_update_load(const gx_weights_update *update,
+                                            gx_error *err)
+{
+    return gx_load_kernel(find(&update->weights, true), 0, "weights_update_kernel", err);
+}
+
+extern "C" gx_status gx_weights_update_launch(const gx_weights_update *update,
+                                              gx_ctx *ctx, gx_error *err)
+{
+    gx_weights_update placed = *update;
+    unsigned n_tiles = place_layers(&placed.weights);
+    void *args[] = { &placed, &n_tiles };
+
+    return launch(&update->weights, "weights_update_kernel", true, n_tiles, args, ctx,
+                  err);
 }

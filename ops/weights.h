@@ -3,6 +3,7 @@
 #define GX_WEIGHTS_H
 
 #include "gemm_tile.h"
+#include "optimizer_kernels.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,20 @@ typedef struct gx_weights {
     gx_weights_layer layer[GX_MAX_REPEATS];
 } gx_weights;
 
+/* A tensor that adam updates, of the type of its gradient. */
+typedef struct gx_updated {
+    void *param, *m, *v;
+} gx_updated;
+
+/* The same with the update of every weight and bias; `out` and `dbias` of a layer are
+ * NULL where nobody else reads the gradient. */
+typedef struct gx_weights_update {
+    gx_weights weights;
+    gx_update_settings settings;
+    const int32_t *step;
+    gx_updated weight[GX_MAX_REPEATS], bias[GX_MAX_REPEATS];
+} gx_weights_update;
+
 /* Rows of a tile of this shape. */
 int gx_weights_rows(int shape);
 /* Tiles of all layers, each made by one warp. */
@@ -43,6 +58,10 @@ int64_t gx_weights_tiles(const gx_weights *weights);
 gx_status gx_weights_load(const gx_weights *weights, gx_error *err) GX_MUST_CHECK;
 gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
                             gx_error *err) GX_MUST_CHECK;
+gx_status gx_weights_update_load(const gx_weights_update *update,
+                                 gx_error *err) GX_MUST_CHECK;
+gx_status gx_weights_update_launch(const gx_weights_update *update, gx_ctx *ctx,
+                                   gx_error *err) GX_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -148,9 +148,83 @@ static void a_long_key_is_cut_and_still_tells_apart(void **state)
     assert_true(x[0] != y[0] && x[1] != y[1]);
 }
 
+static const char *const body[] = { "make", "bend", "update", NULL };
+static const gx_alternative at_both = { .name = "both",
+                                        .pattern = body,
+                                        .repeat = GX_REPEAT_BOTH };
+
+/* make, bend, make, bend, ..., update, update, ...: n of each. */
+static test_graph *pairs_and_updates(int n, int n_updates)
+{
+    test_graph *t = test_graph_new();
+    const int32_t x = test_value(t, GX_VALUE_INPUT, 3);
+    int32_t last[2 * GX_MAX_REPEATS];
+
+    for (int i = 0; i < n; i++) {
+        const int32_t y = test_value(t, GX_VALUE_TEMP, 3);
+
+        last[i] = test_value(t, GX_VALUE_TEMP, 3);
+        test_node(t, &test_make, GX_PHASE_BACKWARD, (int32_t[]){ x, -1, -1, y, -1 });
+        test_node(t, &test_bend, GX_PHASE_BACKWARD, (int32_t[]){ y, y, -1, last[i], -1 });
+    }
+    for (int i = 0; i < n_updates; i++) {
+        const int32_t w = test_value(t, GX_VALUE_PARAM, 3);
+
+        test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, last[i % n] });
+    }
+    test_graph_finish(t);
+    return t;
+}
+
+static void both_runs_are_taken_whole(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= GX_MAX_REPEATS + 1; n += GX_MAX_REPEATS / 4) {
+        test_graph *t = pairs_and_updates(n, 3);
+        const gx_graph *g = &t->graph;
+        const int32_t whole = n <= GX_MAX_REPEATS ? 2 * n + 3 : 0;
+
+        assert_int_equal(gx_match_length(g, &at_both, 0), whole);
+        assert_int_equal(gx_match_covers(g, &at_both, 0, 2 * n + 3), whole > 0);
+        assert_int_equal(gx_match_pattern(g, &at_both, 0, 2 * n + 3), whole > 0);
+        assert_false(gx_match_pattern(g, &at_both, 0, 2 * n + 2));
+        assert_int_equal(gx_match_length(g, &at_both, 1), 0);
+        if (n > 1) /* in the middle */
+            assert_int_equal(gx_match_length(g, &at_both, 2), 0);
+        test_graph_free(t);
+    }
+    test_graph *t = pairs_and_updates(2, 0);
+    assert_int_equal(gx_match_length(&t->graph, &at_both, 0), 0);
+    test_graph_free(t);
+}
+
+/* Which update takes which gradient, and what is read elsewhere, in the longest group. */
+static void a_key_of_both_runs_knows_its_connections(void **state)
+{
+    enum { N = GX_MAX_REPEATS };
+    test_graph *t = pairs_and_updates(N, N);
+    gx_node *update = &t->graph.nodes[2 * N];
+    char a[GX_KEY_SIZE], b[GX_KEY_SIZE];
+    uint64_t x[2], y[2];
+
+    (void)state;
+    gx_site_key(&t->graph, 0, 3 * N, a, x);
+    const int32_t gradient = update[N - 1].arg[TEST_G];
+    update[N - 1].arg[TEST_G] = update[N - 2].arg[TEST_G];
+    update[N - 2].arg[TEST_G] = gradient;
+    gx_site_key(&t->graph, 0, 3 * N, b, y);
+    assert_string_not_equal(a, b);
+    t->graph.values[gradient].is_output = true;
+    gx_site_key(&t->graph, 0, 3 * N, a, x);
+    assert_string_not_equal(a, b);
+    test_graph_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_runs_are_taken_whole),
+        cmocka_unit_test(a_key_of_both_runs_knows_its_connections),
         cmocka_unit_test_setup_teardown(a_pattern_fits_by_names_in_order, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_repeat_takes_the_whole_run_from_its_start,
