@@ -29,12 +29,27 @@ static __device__ __forceinline__ void gx_hide(size_t &x)
     asm volatile("" : "+l"(x));
 }
 
-/* 1 / x to one unit in the last place, for x from 1 on; 0 from 2^126 on. */
+/* The thread is done. */
+static __device__ __forceinline__ void gx_end_thread()
+{
+    asm volatile("exit;\n");
+}
+
+/* 1 / x to one unit in the last place, for x from 2^-126 on; 0 from 2^126 on. */
 static __device__ __forceinline__ float gx_reciprocal(float x)
 {
     float y;
 
     asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* The root of x to two units in the last place. */
+static __device__ __forceinline__ float gx_root(float x)
+{
+    float y;
+
+    asm("sqrt.approx.f32 %0, %1;\n" : "=f"(y) : "f"(x));
     return y;
 }
 
