@@ -5,6 +5,7 @@
 
 #include "kernel.cuh"
 #include "optimizer_kernels.h"
+#include "update.cuh"
 
 namespace
 {
@@ -13,7 +14,10 @@ constexpr int THREADS = 256;
 
 /* So many blocks of a multiprocessor have enough bytes on the way to keep memory busy,
  * and registers for them. */
-constexpr int BLOCKS_PER_SM = 3;
+constexpr int blocks_per_sm(bool all_narrow)
+{
+    return all_narrow ? 4 : 3;
+}
 
 /* A block ends after so many chunks: one of another kernel that goes first, or needs all
  * of a multiprocessor, does not wait for the whole table. */
@@ -64,45 +68,15 @@ __device__ __forceinline__ int find_entry(const gx_update_table &table, int64_t 
     return low;
 }
 
-/* What the elements of a group share: the factor that shrinks a parameter, the rate
- * (adam: corrected), and one over the root of the second correction. */
-struct factors {
-    float keep, rate, root;
-};
-
-/* 1 - beta^t in double: in float it would lose most of its digits at the first steps. */
+/* For the threads of the block, each group's by one of them, whose rate is `lr`. */
 template <int RULE>
 __device__ __forceinline__ void find_factors(const gx_update_table &table, int64_t done,
-                                             factors (&f)[GX_UPDATE_SETTINGS])
+                                             float lr, factors (&f)[GX_UPDATE_SETTINGS])
 {
-    __shared__ double correction[GX_UPDATE_SETTINGS][2];
-    const int x = threadIdx.x;
-
-    if (RULE == GX_UPDATE_ADAM && x < 2 * table.n_settings) {
-        const gx_update_settings &s = table.settings[x / 2];
-
-        correction[x / 2][x % 2] =
-            -expm1(((double)done + 1.0) * (x % 2 == 0 ? s.log_beta1 : s.log_beta2));
-    }
-    __syncthreads();
-    if (x < table.n_settings) {
-        const gx_update_settings &s = table.settings[x];
-        const double lr = (double)*s.lr;
-
-        if (RULE == GX_UPDATE_ADAM)
-            f[x] = { (float)(1.0 - lr * s.shrink), (float)(lr / correction[x][0]),
-                     (float)sqrt(correction[x][1]) };
-        else
-            f[x] = { 1.0f, *s.lr, 1.0f };
-    }
+    if ((int)threadIdx.x < table.n_settings)
+        f[threadIdx.x] = factors_of<RULE>(table.settings[threadIdx.x], done, lr);
     __syncthreads();
 }
-
-/* What does not change from element to element. */
-struct moment {
-    float scale;
-    bool first; /* no update stands behind */
-};
 
 /* Types of an update: the parameter, its gradient, its state; and whether it has a
  * master in f32, of which it is a copy then. */
@@ -112,257 +86,180 @@ template <typename PARAM, typename GRAD, typename STATE, bool MASTER> struct typ
     using S = STATE;
     using W = std::conditional_t<MASTER, float, PARAM>; /* what is updated */
     static constexpr bool has_master = MASTER;
+    static constexpr bool all_narrow =
+        sizeof(W) == 2 && sizeof(GRAD) == 2 && sizeof(STATE) == 2;
 };
 
-/* What one thread updates at a time, as f32; a rule without moments leaves them alone. */
-template <int RULE, int N> struct cells {
-    float p[N], g[N], m[N], v[N];
+/* What one thread updates at a time, as it lies in memory: what turned it into f32 at
+ * once would wait for it before the next loads are on their way. A rule without moments
+ * leaves them alone. */
+template <typename TYPES, int N> struct cells {
+    bits_of<typename TYPES::W, N> p;
+    bits_of<typename TYPES::G, N> g;
+    bits_of<typename TYPES::S, N> m, v;
 };
 
-/* The bits of as many elements as a thread takes at once, stored by name: left to itself
- * the compiler takes a vector apart where the division before it branches. */
-__device__ __forceinline__ void store_bits(void *to, unsigned short bits)
-{
-    asm volatile("st.global.b16 [%0], %1;" ::"l"(to), "h"(bits) : "memory");
-}
-
-__device__ __forceinline__ void store_bits(void *to, unsigned bits)
-{
-    asm volatile("st.global.b32 [%0], %1;" ::"l"(to), "r"(bits) : "memory");
-}
-
-__device__ __forceinline__ void store_bits(void *to, uint2 bits)
-{
-    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(bits.x), "r"(bits.y)
-                 : "memory");
-}
-
-__device__ __forceinline__ void store_bits(void *to, uint4 bits)
-{
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(bits.x),
-                 "r"(bits.y), "r"(bits.z), "r"(bits.w)
-                 : "memory");
-}
-
-template <int BYTES>
-using bits_of =
-    std::conditional_t<BYTES == 2, unsigned short,
-                       std::conditional_t<BYTES == 4, unsigned,
-                                          std::conditional_t<BYTES == 8, uint2, uint4>>>;
-
-template <typename T, int N>
-__device__ __forceinline__ bits_of<sizeof(T) * N> pack(const float (&from)[N])
-{
-    gx_vector<T, N> v;
-    bits_of<sizeof v> bits;
-
-#pragma unroll
-    for (int x = 0; x < N; x++)
-        gx_store(&v.at[x], from[x]);
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-template <typename T, int N>
-__device__ __forceinline__ void store(T *to, const float (&from)[N])
-{
-    store_bits(to, pack<T>(from));
-}
-
-/* Moments and masters are wanted again by the next step's update alone: they leave the
- * cache first, so that parameters, which the next forward pass reads, stay. */
-template <typename T, int N>
-__device__ __forceinline__ void store_away(T *to, const float (&from)[N])
-{
-    __stcs(reinterpret_cast<bits_of<sizeof(T) * N> *>(to), pack<T>(from));
-}
-
-template <typename T, int N>
-__device__ __forceinline__ void load_away(float (&to)[N], const T *from)
-{
-    const bits_of<sizeof(T) *N> bits =
-        __ldcs(reinterpret_cast<const bits_of<sizeof(T) * N> *>(from));
-    gx_vector<T, N> v;
-
-    memcpy(&v, &bits, sizeof v);
-#pragma unroll
-    for (int x = 0; x < N; x++)
-        to[x] = gx_to_float(v.at[x]);
-}
-
-template <typename TYPES, int POINTERS>
-__device__ __forceinline__ typename TYPES::W *weights(const entry_of<POINTERS> &e,
-                                                      int64_t i)
-{
-    constexpr int at = TYPES::has_master ? POINTERS - 1 : 0;
-
-    return e.template at<typename TYPES::W>(at) + i;
-}
-
-template <typename TYPES, int RULE, int N, int POINTERS>
-__device__ __forceinline__ void load_cells(cells<RULE, N> &c, const entry_of<POINTERS> &e,
-                                           int64_t i)
-{
+/* Where a thread's part of a piece begins in each tensor. */
+template <int RULE, typename TYPES> struct places {
+    static constexpr int POINTERS = 2 + RULE + TYPES::has_master;
+    using T = typename TYPES::T;
     using G = typename TYPES::G;
     using S = typename TYPES::S;
+    using W = typename TYPES::W;
+    T *param;
+    const G *grad;
+    S *m, *v;
+    W *weight;
 
-    if constexpr (TYPES::has_master)
-        load_away(c.p, weights<TYPES>(e, i));
-    else
-        gx_load_vector(c.p, weights<TYPES>(e, i));
-    gx_load_vector(c.g, e.template at<const G>(1) + i);
-    if constexpr (RULE != GX_UPDATE_SGD)
-        load_away(c.m, e.template at<const S>(2) + i);
-    if constexpr (RULE == GX_UPDATE_ADAM)
-        load_away(c.v, e.template at<const S>(3) + i);
-}
-
-template <typename TYPES, int RULE, int N, int POINTERS>
-__device__ __forceinline__ void store_cells(const cells<RULE, N> &c,
-                                            const entry_of<POINTERS> &e, int64_t i)
-{
-    using S = typename TYPES::S;
-
-    store(e.template at<typename TYPES::T>(0) + i, c.p);
-    if constexpr (TYPES::has_master)
-        store_away(weights<TYPES>(e, i), c.p);
-    if constexpr (RULE != GX_UPDATE_SGD)
-        store_away(e.template at<S>(2) + i, c.m);
-    if constexpr (RULE == GX_UPDATE_ADAM)
-        store_away(e.template at<S>(3) + i, c.v);
-}
-
-/* Each operation is rounded by itself or fused by name, so that an element's bits do not
- * hang on which of the kernel's loops it is in. */
-template <int RULE>
-__device__ __forceinline__ void update(float &p, float &g, float &m, float &v,
-                                       const gx_update_settings &s, const factors &f,
-                                       const moment &now)
-{
-    g = __fmul_rn(g, now.scale); /* so that a scale of 1 changes nothing */
-    if (RULE != GX_UPDATE_ADAM || s.decay > 0.0f)
-        g = __fmaf_rn(s.decay, p, g);
-    if constexpr (RULE == GX_UPDATE_SGD) {
-        p = __fmaf_rn(-f.rate, g, p);
-    } else if constexpr (RULE == GX_UPDATE_MOMENTUM) {
-        m = now.first ? g : __fmaf_rn(s.keep2, m, __fmul_rn(s.take1, g));
-        p = __fmaf_rn(-f.rate, s.nesterov ? __fmaf_rn(s.keep2, m, g) : m, p);
-    } else {
-        m = __fmaf_rn(s.take1, __fsub_rn(g, m), m);
-        v = __fmaf_rn(s.keep2, v, __fmul_rn(__fmul_rn(s.take2, g), g));
-        const float size = __fadd_rn(__fdiv_rn(__fsqrt_rn(v), f.root), s.eps);
-
-        p = __fmaf_rn(f.keep, p, -__fdiv_rn(__fmul_rn(f.rate, m), size));
-    }
-}
-
-/* A chunk of the table: its tensor, and where in that it begins. */
-template <int POINTERS> struct piece_of {
-    entry_of<POINTERS> e;
-    int64_t first, n; /* elements before it, and of the tensor */
-
-    __device__ piece_of(const gx_update_table &table, int64_t chunk)
-        : e(table, find_entry<POINTERS>(table, chunk)),
-          first((chunk - e.first_chunk()) * GX_OPTIMIZER_CHUNK), n(e.n())
+    __device__ __forceinline__ void start(const entry_of<POINTERS> &e, int64_t i)
     {
+        param = e.template at<T>(0) + i;
+        grad = e.template at<const G>(1) + i;
+        m = RULE != GX_UPDATE_SGD ? e.template at<S>(2) + i : nullptr;
+        v = RULE == GX_UPDATE_ADAM ? e.template at<S>(3) + i : nullptr;
+        weight = e.template at<W>(TYPES::has_master ? POINTERS - 1 : 0) + i;
     }
-    __device__ bool is_whole() const
+
+    template <int N> __device__ __forceinline__ void load(cells<TYPES, N> &c, int i) const
     {
-        return first + GX_OPTIMIZER_CHUNK <= n;
+        if constexpr (TYPES::has_master)
+            c.p = load_bits_away<N>(weight + i);
+        else
+            c.p = load_bits<N>(weight + i);
+        c.g = load_bits<N>(grad + i);
+        if constexpr (RULE != GX_UPDATE_SGD)
+            c.m = load_bits_away<N>(m + i);
+        if constexpr (RULE == GX_UPDATE_ADAM)
+            c.v = load_bits_away<N>(v + i);
+    }
+
+    template <int N>
+    __device__ __forceinline__ void finish(const cells<TYPES, N> &c, int i,
+                                           const gx_update_settings &s, const factors &f,
+                                           const moment &now) const
+    {
+        float p[N], g[N], of_m[N], of_v[N];
+
+        unpack<W>(p, c.p);
+        unpack<G>(g, c.g);
+        if constexpr (RULE != GX_UPDATE_SGD)
+            unpack<S>(of_m, c.m);
+        if constexpr (RULE == GX_UPDATE_ADAM)
+            unpack<S>(of_v, c.v);
+#pragma unroll
+        for (int x = 0; x < N; x++)
+            update<RULE>(p[x], g[x], of_m[x], of_v[x], s, f, now);
+        gx_store_vector(param + i, p);
+        if constexpr (TYPES::has_master)
+            store_away(weight + i, p);
+        if constexpr (RULE != GX_UPDATE_SGD)
+            store_away(m + i, of_m);
+        if constexpr (RULE == GX_UPDATE_ADAM)
+            store_away(v + i, of_v);
     }
 };
 
-/* A thread's part of a whole chunk: all of it is on the way before any of it is used. */
-template <int RULE, typename TYPES, int N, int POINTERS> struct part {
+/* A thread's part of a chunk of the table: of a whole one N neighbours in each of ROUNDS,
+ * all of which are on the way before any of them is used; at the end of a tensor element
+ * by element. */
+template <int RULE, typename TYPES, int N> struct part {
     static constexpr int ROUNDS = GX_OPTIMIZER_CHUNK / (THREADS * N);
-    cells<RULE, N> c[ROUNDS];
+    places<RULE, TYPES> at;
+    int left; /* elements of the chunk */
+    int group;
+    cells<TYPES, N> c[ROUNDS];
 
-    __device__ __forceinline__ int64_t at(const piece_of<POINTERS> &piece, int round)
+    __device__ __forceinline__ part(const gx_update_table &table, int64_t chunk)
     {
-        return piece.first + (int64_t)(round * THREADS + (int)threadIdx.x) * N;
+        constexpr int POINTERS = places<RULE, TYPES>::POINTERS;
+        const entry_of<POINTERS> e(table, find_entry<POINTERS>(table, chunk));
+        const int64_t first = (chunk - e.first_chunk()) * GX_OPTIMIZER_CHUNK;
+
+        left = first + GX_OPTIMIZER_CHUNK <= e.n() ? GX_OPTIMIZER_CHUNK
+                                                   : (int)(e.n() - first);
+        group = e.group();
+        at.start(e, first + (int)threadIdx.x * (is_whole() ? N : 1));
     }
-    __device__ __forceinline__ void load(const piece_of<POINTERS> &piece)
+    __device__ __forceinline__ bool is_whole() const
+    {
+        return left == GX_OPTIMIZER_CHUNK;
+    }
+    __device__ __forceinline__ void load()
     {
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++)
-            load_cells<TYPES>(c[r], piece.e, at(piece, r));
+            at.load(c[r], r * THREADS * N);
     }
-    __device__ __forceinline__ void finish(const piece_of<POINTERS> &piece,
-                                           const gx_update_settings &s, const factors &f,
+    __device__ __forceinline__ void finish(const gx_update_settings &s, const factors &f,
                                            const moment &now)
     {
 #pragma unroll
-        for (int r = 0; r < ROUNDS; r++) {
-#pragma unroll
-            for (int x = 0; x < N; x++)
-                update<RULE>(c[r].p[x], c[r].g[x], c[r].m[x], c[r].v[x], s, f, now);
-            store_cells<TYPES>(c[r], piece.e, at(piece, r));
+        for (int r = 0; r < ROUNDS; r++)
+            at.finish(c[r], r * THREADS * N, s, f, now);
+    }
+    __device__ __forceinline__ void finish_end(const gx_update_settings &s,
+                                               const factors &f, const moment &now)
+    {
+#pragma unroll 1
+        for (int i = 0; i + (int)threadIdx.x < left; i += THREADS) {
+            cells<TYPES, 1> one;
+
+            at.load(one, i);
+            at.finish(one, i, s, f, now);
         }
     }
 };
 
-/* The end of a tensor, element by element. */
-template <int RULE, typename TYPES, int POINTERS>
-__device__ __forceinline__ void update_end(const piece_of<POINTERS> &piece,
-                                           const gx_update_settings &s, const factors &f,
-                                           const moment &now)
-{
-    for (int64_t i = piece.first + threadIdx.x; i < piece.n; i += THREADS) {
-        cells<RULE, 1> c;
-
-        load_cells<TYPES>(c, piece.e, i);
-        update<RULE>(c.p[0], c.g[0], c.m[0], c.v[0], s, f, now);
-        store_cells<TYPES>(c, piece.e, i);
-    }
-}
-
-/* The first chunk is on its way while the factors are found, which takes about as long.
- */
+/* The first chunk is on its way while the factors are found, which takes about as long;
+ * where it lies is found ahead of the wait for the kernels before. */
 template <int RULE, typename TYPES, int N>
-__global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+__global__ void __launch_bounds__(THREADS, blocks_per_sm(TYPES::all_narrow))
     update_kernel(const __grid_constant__ gx_update_table table)
 {
-    constexpr int POINTERS = 2 + RULE + TYPES::has_master;
     __shared__ factors f[GX_UPDATE_SETTINGS];
-    part<RULE, TYPES, N, POINTERS> mine;
+    int64_t chunk = blockIdx.x;
+    part<RULE, TYPES, N> mine(table, chunk);
 
+    gx_find_ahead(mine.at.param, mine.at.grad, mine.at.m, mine.at.v, mine.at.weight);
     gx_begin_kernel();
+    if (mine.is_whole())
+        mine.load();
     const int32_t step = table.step != nullptr ? *table.step : 0;
     const float scale = table.scale != nullptr ? *table.scale : 1.0f;
-    int64_t chunk = blockIdx.x;
-    piece_of<POINTERS> piece(table, chunk);
+    const float lr =
+        (int)threadIdx.x < table.n_settings ? *table.settings[threadIdx.x].lr : 0.0f;
+    const uint32_t every = (uint32_t)table.accumulate, done = (uint32_t)step / every;
 
-    if (piece.is_whole())
-        mine.load(piece);
-    const int32_t done = step / table.accumulate;
-
-    if (step < 0 || step - done * table.accumulate != table.accumulate - 1)
+    if (step < 0 || (uint32_t)step - done * every != every - 1)
         return; /* skipped, or a gradient has been added to, no more */
     const moment now = { scale, done == 0 };
 
-    find_factors<RULE>(table, done, f);
+    find_factors<RULE>(table, done, lr, f);
     while (true) {
-        const gx_update_settings &s = table.settings[piece.e.group()];
-        const factors shared = f[piece.e.group()];
+        const gx_update_settings s = table.settings[mine.group];
+        const factors shared = f[mine.group];
 
-        if (piece.is_whole())
-            mine.finish(piece, s, shared, now);
+        if (mine.is_whole())
+            mine.finish(s, shared, now);
         else
-            update_end<RULE, TYPES>(piece, s, shared, now);
+            mine.finish_end(s, shared, now);
         chunk += gridDim.x;
         if (chunk >= table.n_chunks)
             return;
-        piece = piece_of<POINTERS>(table, chunk);
-        if (piece.is_whole())
-            mine.load(piece);
+        mine = part<RULE, TYPES, N>(table, chunk);
+        if (mine.is_whole())
+            mine.load();
     }
 }
 
 template <int RULE, typename T, typename G, typename S, bool MASTER>
 const void *of_width(const gx_update_table *table)
 {
-    return table->wide ? (const void *)update_kernel<RULE, types<T, G, S, MASTER>, 4>
-                       : (const void *)update_kernel<RULE, types<T, G, S, MASTER>, 1>;
+    using all = types<T, G, S, MASTER>;
+    constexpr int AT_ONCE = all::all_narrow ? 8 : 4; /* 16 bytes of the widest type */
+
+    return table->wide ? gx_kernel(update_kernel<RULE, all, AT_ONCE>)
+                       : gx_kernel(update_kernel<RULE, all, 1>);
 }
 
 template <int RULE, typename T, typename G, typename S>
@@ -420,8 +317,8 @@ extern "C" gx_status gx_update_load(const gx_update_table *table, gx_error *err)
 extern "C" gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
                                       gx_error *err)
 {
-    const unsigned at_once =
-        gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * BLOCKS_PER_SM);
+    const int per_sm = blocks_per_sm(gx_update_is_narrow(table));
+    const unsigned at_once = gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * per_sm);
     const unsigned in_turn = gx_grid_for(table->n_chunks, CHUNKS_PER_BLOCK, INT32_MAX);
     void *args[] = { (void *)table };
 

@@ -144,12 +144,14 @@ static const char *refuses(const gx_group *group, const gx_ctx *ctx)
     return NULL;
 }
 
-static bool is_wide(const gx_call *call, const rule *r)
+static bool is_wide(const gx_call *call, const rule *r, const gx_update_table *table)
 {
+    const uintptr_t at_once = gx_update_is_narrow(table) ? 8 : 4;
+
     for (int p = 0; p < n_pointers(call, r); p++) {
         const gx_tensor *tensor = pointer(call, r, p);
 
-        if ((uintptr_t)tensor->data % (4 * gx_dtype_bytes(tensor->dtype)) != 0)
+        if ((uintptr_t)tensor->data % (at_once * gx_dtype_bytes(tensor->dtype)) != 0)
             return false;
     }
     return true;
@@ -191,7 +193,7 @@ static bool add_entry(const gx_call *call, const rule *r, gx_update_table *table
     words[n_of_call] = (uint64_t)n;
     words[n_of_call + 1] =
         (uint64_t)group << GX_UPDATE_GROUP_SHIFT | (uint64_t)table->n_chunks;
-    table->wide = table->wide && is_wide(call, r);
+    table->wide = table->wide && is_wide(call, r, table);
     table->n_chunks += n_chunks;
     table->n_entries++;
     return true;

@@ -47,7 +47,7 @@ typedef struct gx_update_table {
     int n_entries, n_settings;
     gx_dtype dtype, grad_dtype, state_dtype;
     bool has_master;
-    bool wide; /* every pointer allows four elements at once */
+    bool wide; /* every tensor is aligned to the elements that a thread takes at once */
     int32_t accumulate;
     int64_t n_chunks;
     const int32_t *step; /* NULL: each step is an update, and none is told apart; below 0:
@@ -59,6 +59,13 @@ typedef struct gx_update_table {
 
 /* optimizer_cuda.c: those of an update by itself; equal ones are equal bytes. */
 void gx_update_settings_of(const gx_call *call, gx_update_settings *settings);
+
+/* No tensor's type has more than two bytes. */
+static inline bool gx_update_is_narrow(const gx_update_table *table)
+{
+    return table->dtype != GX_F32 && table->grad_dtype != GX_F32 &&
+           table->state_dtype != GX_F32 && !table->has_master;
+}
 
 gx_status gx_update_load(const gx_update_table *table, gx_error *err) GX_MUST_CHECK;
 gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,

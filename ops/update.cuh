@@ -41,50 +41,10 @@ struct moment {
     bool first; /* no update stands behind */
 };
 
-template <int BYTES>
-using bits_of =
-    std::conditional_t<BYTES == 2, unsigned short,
-                       std::conditional_t<BYTES == 4, unsigned,
-                                          std::conditional_t<BYTES == 8, uint2, uint4>>>;
-
-template <typename T, int N>
-__device__ __forceinline__ bits_of<sizeof(T) * N> pack(const float (&from)[N])
-{
-    gx_vector<T, N> v;
-    bits_of<sizeof v> bits;
-
-#pragma unroll
-    for (int x = 0; x < N; x++)
-        gx_store(&v.at[x], from[x]);
-    memcpy(&bits, &v, sizeof bits);
-    return bits;
-}
-
-/* Moments and masters are wanted again by the next step's update alone: they leave the
- * cache first, so that parameters, which the next forward pass reads, stay. */
-template <typename T, int N>
-__device__ __forceinline__ void store_away(T *to, const float (&from)[N])
-{
-    __stcs(reinterpret_cast<bits_of<sizeof(T) * N> *>(to), pack<T>(from));
-}
-
-template <typename T, int N>
-__device__ __forceinline__ void load_away(float (&to)[N], const T *from)
-{
-    const bits_of<sizeof(T) *N> bits =
-        __ldcs(reinterpret_cast<const bits_of<sizeof(T) * N> *>(from));
-    gx_vector<T, N> v;
-
-    memcpy(&v, &bits, sizeof v);
-#pragma unroll
-    for (int x = 0; x < N; x++)
-        to[x] = gx_to_float(v.at[x]);
-}
-
 /* Each operation is rounded by itself or fused by name, so that an element's bits do not
- * hang on which of a kernel's loops it is in. */
+ * hang on which of the kernel's loops it is in. */
 template <int RULE>
-__device__ __forceinline__ void update(float &p, float &g, float &m, float &v,
+__device__ __forceinline__ void update(float &p, float g, float &m, float &v,
                                        const gx_update_settings &s, const factors &f,
                                        const moment &now)
 {
@@ -103,6 +63,59 @@ __device__ __forceinline__ void update(float &p, float &g, float &m, float &v,
 
         p = __fmaf_rn(f.keep, p, -__fmul_rn(__fmul_rn(f.rate, m), gx_reciprocal(size)));
     }
+}
+
+/* --- elements as they lie in memory --- */
+
+template <int BYTES>
+using bits_of_size =
+    std::conditional_t<BYTES == 2, unsigned short,
+                       std::conditional_t<BYTES == 4, unsigned,
+                                          std::conditional_t<BYTES == 8, uint2, uint4>>>;
+template <typename T, int N> using bits_of = bits_of_size<(int)sizeof(T) * N>;
+
+template <typename T, int N>
+__device__ __forceinline__ bits_of<T, N> pack(const float (&from)[N])
+{
+    gx_vector<T, N> v;
+    bits_of<T, N> bits;
+
+#pragma unroll
+    for (int x = 0; x < N; x++)
+        gx_store(&v.at[x], from[x]);
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+/* Moments and masters are wanted again by the next step's update alone: they leave the
+ * cache first, so that parameters, which the next forward pass reads, stay. */
+template <typename T, int N>
+__device__ __forceinline__ void store_away(T *to, const float (&from)[N])
+{
+    __stcs(reinterpret_cast<bits_of<T, N> *>(to), pack<T>(from));
+}
+
+template <int N, typename T>
+__device__ __forceinline__ bits_of<T, N> load_bits(const T *from)
+{
+    return *reinterpret_cast<const bits_of<T, N> *>(from);
+}
+
+template <int N, typename T>
+__device__ __forceinline__ bits_of<T, N> load_bits_away(const T *from)
+{
+    return __ldcs(reinterpret_cast<const bits_of<T, N> *>(from));
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void unpack(float (&to)[N], const bits_of<T, N> &bits)
+{
+    gx_vector<T, N> v;
+
+    memcpy(&v, &bits, sizeof v);
+#pragma unroll
+    for (int x = 0; x < N; x++)
+        to[x] = gx_to_float(v.at[x]);
 }
 
 } // namespace

@@ -12,38 +12,44 @@
 namespace
 {
 
-/* What a thread updates of a row of a tile: as many neighbours as two threads have loaded
- * for the product (store_from_registers), of which the second half may be past the end.
- */
+/* What a thread updates of a row of a tile, as it lies in memory: as many neighbours as
+ * two threads have loaded for the product (store_from_registers), of which the second
+ * half may be past the end. */
 template <typename T, int EACH> struct adam_line {
     static constexpr int N = 2 * EACH;
-    float p[N], m[N], v[N];
+    gx_vector<T, N> p, m, v;
 
     template <int COUNT>
     __device__ __forceinline__ void load_some(const gx_updated &of, int64_t at, int first)
     {
-        float some[COUNT];
+        const bits_of<T, COUNT> some[] = {
+            load_bits<COUNT>(static_cast<const T *>(of.param) + at + first),
+            load_bits_away<COUNT>(static_cast<const T *>(of.m) + at + first),
+            load_bits_away<COUNT>(static_cast<const T *>(of.v) + at + first)
+        };
 
-        gx_load_vector(some, static_cast<const T *>(of.param) + at + first);
-        memcpy(p + first, some, sizeof some);
-        load_away(some, static_cast<const T *>(of.m) + at + first);
-        memcpy(m + first, some, sizeof some);
-        load_away(some, static_cast<const T *>(of.v) + at + first);
-        memcpy(v + first, some, sizeof some);
+        memcpy(&p.at[first], &some[0], sizeof some[0]);
+        memcpy(&m.at[first], &some[1], sizeof some[1]);
+        memcpy(&v.at[first], &some[2], sizeof some[2]);
     }
 
     template <int COUNT>
-    __device__ __forceinline__ void store_some(const gx_updated &of, int64_t at,
-                                               int first) const
+    __device__ __forceinline__ void
+    finish_some(const gx_updated &of, int64_t at, int first, const float *g,
+                const gx_update_settings &s, const factors &f, const moment &now)
     {
-        float some[COUNT];
+        float of_p[COUNT], of_m[COUNT], of_v[COUNT];
 
-        memcpy(some, p + first, sizeof some);
-        gx_store_vector(static_cast<T *>(of.param) + at + first, some);
-        memcpy(some, m + first, sizeof some);
-        store_away(static_cast<T *>(of.m) + at + first, some);
-        memcpy(some, v + first, sizeof some);
-        store_away(static_cast<T *>(of.v) + at + first, some);
+#pragma unroll
+        for (int x = 0; x < COUNT; x++) {
+            of_p[x] = gx_to_float(p.at[first + x]);
+            of_m[x] = gx_to_float(m.at[first + x]);
+            of_v[x] = gx_to_float(v.at[first + x]);
+            update<GX_UPDATE_ADAM>(of_p[x], g[first + x], of_m[x], of_v[x], s, f, now);
+        }
+        gx_store_vector(static_cast<T *>(of.param) + at + first, of_p);
+        store_away(static_cast<T *>(of.m) + at + first, of_m);
+        store_away(static_cast<T *>(of.v) + at + first, of_v);
     }
 
     /* `left` elements of the row from here on; is_wide: its length is a multiple of N. */
@@ -61,32 +67,22 @@ template <typename T, int EACH> struct adam_line {
             load_some<EACH>(of, at, EACH);
     }
 
-    __device__ __forceinline__ void store(const gx_updated &of, int64_t at, int left,
-                                          bool is_wide) const
+    __device__ __forceinline__ void finish(const gx_updated &of, int64_t at, int left,
+                                           bool is_wide, const float *g,
+                                           const gx_update_settings &s, const factors &f,
+                                           const moment &now)
     {
         if (is_wide) {
             if (left > 0)
-                store_some<N>(of, at, 0);
+                finish_some<N>(of, at, 0, g, s, f, now);
             return;
         }
         if (left > 0)
-            store_some<EACH>(of, at, 0);
+            finish_some<EACH>(of, at, 0, g, s, f, now);
         if (left > EACH)
-            store_some<EACH>(of, at, EACH);
+            finish_some<EACH>(of, at, EACH, g, s, f, now);
     }
 };
-
-template <typename T>
-__device__ __forceinline__ void update_element(const gx_updated &of, int at, float g,
-                                               const gx_update_settings &s,
-                                               const factors &f, const moment &now)
-{
-    adam_line<T, 1> c;
-
-    c.template load_some<1>(of, at, 0);
-    update<GX_UPDATE_ADAM>(c.p[0], g, c.m[0], c.v[0], s, f, now);
-    c.template store_some<1>(of, at, 0);
-}
 
 /* What one warp makes of layer l. */
 template <typename T, typename TILE, bool OF_A>
@@ -128,16 +124,13 @@ __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, i
 
 #pragma unroll
     for (int i = 0; i < TILE::ROWS; i++) {
-#pragma unroll
-        for (int x = 0; x < LINE::N; x++) {
-            /* As store_from_registers has them. */
-            float g = tile.sum[i / 2][x % TILE::COLUMNS][i % 2 * 2 + x / TILE::COLUMNS];
+        float g[LINE::N];
 
-            update<GX_UPDATE_ADAM>(line[i].p[x], g, line[i].m[x], line[i].v[x],
-                                   u.settings, f, now);
-        }
-        line[i].store(u.weight[l], at + (int64_t)i * n, first + i < m ? n - c : 0,
-                      is_wide);
+#pragma unroll
+        for (int x = 0; x < LINE::N; x++) /* as store_from_registers has them */
+            g[x] = tile.sum[i / 2][x % TILE::COLUMNS][i % 2 * 2 + x / TILE::COLUMNS];
+        line[i].finish(u.weight[l], at + (int64_t)i * n, first + i < m ? n - c : 0,
+                       is_wide, g, u.settings, f, now);
     }
     if (!tally.wanted)
         return;
@@ -150,7 +143,10 @@ __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, i
             continue;
         if (layer.dbias != nullptr)
             gx_store(static_cast<T *>(layer.dbias) + at_bias, tally.sum[i]);
-        update_element<T>(u.bias[l], at_bias, tally.sum[i], u.settings, f, now);
+        LINE beside;
+        beside.template load_some<1>(u.bias[l], at_bias, 0);
+        beside.template finish_some<1>(u.bias[l], at_bias, 0, &tally.sum[i], u.settings,
+                                       f, now);
     }
 }
 

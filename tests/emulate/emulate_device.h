@@ -345,6 +345,16 @@ template <typename T> static inline T __ldcg(const T *at)
     return *at;
 }
 
+template <typename T> static inline T __ldcs(const T *at)
+{
+    return *at;
+}
+
+template <typename T> static inline void __stcs(T *at, T x)
+{
+    *at = x;
+}
+
 static inline int __clz(int x)
 {
     return x == 0 ? 32 : __builtin_clz((unsigned)x);
@@ -361,6 +371,16 @@ static inline float __uint_as_float(uint32_t bits)
 static inline float __fmul_rn(float x, float y)
 {
     return x * y;
+}
+
+static inline float __fsub_rn(float x, float y)
+{
+    return x - y;
+}
+
+static inline float __fmaf_rn(float x, float y, float z)
+{
+    return fmaf(x, y, z);
 }
 
 static inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector)
@@ -407,10 +427,20 @@ template <typename T> static inline void gx_hide(T &)
 {
 }
 
+static inline void gx_end_thread()
+{
+    emulate::fail("a thread ends where none does");
+}
+
 /* 0 from 2^126 on, as the card has it. */
 static inline float gx_reciprocal(float x)
 {
     return x > 0x1p126f ? 0.0f : 1.0f / x;
+}
+
+static inline float gx_root(float x)
+{
+    return sqrtf(x);
 }
 
 static inline void gx_store_16(void *to, uint4 bits)
