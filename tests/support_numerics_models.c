@@ -477,8 +477,9 @@ bool numerics_is_wide(const numerics_model *model)
 
 bool numerics_has_f32(const char *alternative)
 {
-    return strncmp(alternative, "direct", 6) != 0 && strcmp(alternative, "chain") != 0 &&
-           strcmp(alternative, "weights") != 0;
+    return strncmp(alternative, "direct", 6) != 0 &&
+           strncmp(alternative, "lt_turned", 9) != 0 &&
+           strcmp(alternative, "chain") != 0 && strcmp(alternative, "weights") != 0;
 }
 
 bool numerics_is_needed(const numerics_model *model, const char *precision,
