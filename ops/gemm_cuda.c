@@ -300,6 +300,22 @@ const gx_alternative gx_gemm_alternatives[] = {
         .release = gx_lt_release,
     },
     {
+        .name = "lt_turned",
+        .pattern = gemm_pattern,
+        .refuses = gx_gemm_lt_turned_refuses,
+        .prepare = gx_gemm_lt_turned_prepare,
+        .launch = gx_gemm_lt_turned_launch,
+        .release = gx_lt_release,
+    },
+    {
+        .name = "lt_turned_b",
+        .pattern = gemm_pattern,
+        .refuses = gx_gemm_lt_turned_b_refuses,
+        .prepare = gx_gemm_lt_turned_b_prepare,
+        .launch = gx_gemm_lt_turned_b_launch,
+        .release = gx_lt_release,
+    },
+    {
         .name = "tile",
         .pattern = gemm_pattern,
         .strict = true,

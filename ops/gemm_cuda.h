@@ -184,4 +184,17 @@ gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
 gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
                             gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
+/* A product with k along the columns of both operands, of which the first is transposed
+ * in the workspace before; or the second, where that is the smaller one. */
+const char *gx_gemm_lt_turned_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_lt_turned_b_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_lt_turned_prepare(const gx_group *group, const gx_ctx *ctx,
+                                    gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_lt_turned_b_prepare(const gx_group *group, const gx_ctx *ctx,
+                                      gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_lt_turned_launch(const gx_group *group, const gx_prepared *prepared,
+                                   gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_lt_turned_b_launch(const gx_group *group, const gx_prepared *prepared,
+                                     gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
 #endif

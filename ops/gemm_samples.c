@@ -153,6 +153,12 @@ const char *const gx_gemm_samples[] = {
     PRODUCT("[2, 2, 5, 7]", "[2, 2, 9, 7]", ", trans_b: true, sum_batch: true"),
     PRODUCT("[0, 5, 7]", "[0, 7, 9]", ", sum_batch: true"),
     PRODUCT("[1, 5, 7]", "[1, 7, 9]", ", sum_batch: true"),
+    /* k along the columns of both, large enough to transpose one of them before. */
+    PRODUCT("[259, 258]", "[259, 256]", ", trans_a: true"),
+    PRODUCT("[2, 131, 262]", "[2, 131, 260]",
+            ", trans_a: true, m: 257, n: 251, ld: {a: 262, b: 260, out: 255}"),
+    PRODUCT("[131, 258]", "[2, 131, 256]", ", trans_a: true"),
+    PRODUCT("[2, 131, 258]", "[131, 256]", ", trans_a: true"),
     /* Factors, a sum, and every step of the epilogue in several orders. */
     MORE("[1, 1]", "[1, 1]", "[1, 1]", "1", ", alpha: 2, c: c, beta: -0.5"),
     MORE("[3, 7]", "[7, 5]", "[3, 5]", "5", ", c: c"),

@@ -1,4 +1,4 @@
-/* Copies between strided places: axes made few, units made wide. */
+/* Copies between strided places: axes made few, units made wide, tiles made large. */
 #include "move.h"
 
 #include "shape.h"
@@ -112,13 +112,47 @@ void gx_move_finish(gx_move *move, gx_dtype dtype)
         widen(&move->part[p], unit / element, move->narrow);
 }
 
-int64_t gx_move_units(const gx_move *move)
-{
-    int64_t most = 0;
+/* --- tiles --- */
 
-    for (int p = 0; p < move->n_parts; p++)
-        most = move->part[p].n > most ? move->part[p].n : most;
-    return most;
+/* Elements of 4 bytes from which the tiles that pairs make, four times as large, are
+ * enough for every multiprocessor. Tiles of 2 bytes are small either way. */
+enum { MANY = 1 << 20 };
+
+static int64_t count_matrices(const gx_turn *turn)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < turn->n_axes; i++)
+        n *= turn->axis[i].size;
+    return n;
+}
+
+/* Every row starts at a multiple of two elements. */
+static bool allows_pairs(const gx_turn *turn)
+{
+    int64_t all = turn->rows | turn->columns | turn->row_from | turn->column_to;
+
+    for (int i = 0; i < turn->n_axes; i++)
+        all |= turn->axis[i].from | turn->axis[i].to;
+    return all % 2 == 0 && ((uintptr_t)turn->from | (uintptr_t)turn->to) %
+                                   (2 * (uintptr_t)turn->element_bytes) ==
+                               0;
+}
+
+static int64_t tiles_of(int64_t size, int64_t edge)
+{
+    return size / edge + (size % edge != 0);
+}
+
+void gx_turn_finish(gx_turn *turn)
+{
+    const int64_t n_matrices = count_matrices(turn);
+    const bool is_large = n_matrices * turn->rows * turn->columns >= MANY;
+
+    turn->pairs = (turn->element_bytes == 2 || is_large) && allows_pairs(turn);
+    turn->row_tiles = tiles_of(turn->rows, gx_turn_edge(turn));
+    turn->column_tiles = tiles_of(turn->columns, gx_turn_edge(turn));
+    turn->n_tiles = n_matrices * turn->row_tiles * turn->column_tiles;
 }
 
 /* --- what each op's call is --- */

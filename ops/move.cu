@@ -65,12 +65,35 @@ __global__ void __launch_bounds__(THREADS) move_kernel(const __grid_constant__ g
     }
 }
 
+template <int BYTES> struct word_of;
+template <> struct word_of<2> {
+    using type = uint16_t;
+};
+template <> struct word_of<4> {
+    using type = uint32_t;
+};
+template <> struct word_of<8> {
+    using type = uint64_t;
+};
+
+/* In one instruction: of a vector the compiler would store each element. */
+template <typename T, int N>
+__device__ __forceinline__ void store_word(T *to, const gx_vector<T, N> &v)
+{
+    using word = typename word_of<sizeof v>::type;
+    word bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    *reinterpret_cast<word *>(to) = bits;
+}
+
+/* A tile's loads are all under way before the first of them is needed. */
 template <typename T, int N>
 __global__ void __launch_bounds__(LANES *ROWS)
     transpose_kernel(const __grid_constant__ gx_turn g)
 {
     gx_begin_kernel();
-    constexpr int EDGE = LANES * N;
+    constexpr int EDGE = LANES * N, EACH = EDGE / ROWS;
     constexpr int PITCH = EDGE + 1; /* odd: a column lies in as many banks as a row */
     __shared__ T tile[EDGE * PITCH];
     const int x = threadIdx.x * N, y = threadIdx.y;
@@ -82,6 +105,7 @@ __global__ void __launch_bounds__(LANES *ROWS)
         const int64_t row = row_tile * EDGE;
         const T *from = static_cast<const T *>(g.from);
         T *to = static_cast<T *>(g.to);
+        gx_vector<T, N> v[EACH];
 
         matrix /= g.row_tiles;
         for (int k = g.n_axes - 1; k >= 0; k--) {
@@ -92,31 +116,30 @@ __global__ void __launch_bounds__(LANES *ROWS)
             to += rest * g.axis[k].to;
             matrix = next;
         }
-        from += row * g.row_from + column + x;
-        to += column * g.column_to + row + x;
+        from += (row + y) * g.row_from + column + x;
+        to += (column + y) * g.column_to + row + x;
 
 #pragma unroll
-        for (int k = y; k < EDGE; k += ROWS) {
-            if (row + k >= g.rows || column + x >= g.columns)
-                continue;
-            const gx_vector<T, N> v =
-                *reinterpret_cast<const gx_vector<T, N> *>(from + k * g.row_from);
-
+        for (int k = 0; k < EACH; k++) {
+            v[k] = {};
+            if (row + y + k * ROWS < g.rows && column + x < g.columns)
+                v[k] = gx_vector_at<N>(from + k * ROWS * g.row_from);
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
 #pragma unroll
             for (int e = 0; e < N; e++)
-                tile[k * PITCH + x + e] = v.at[e];
+                tile[(y + k * ROWS) * PITCH + x + e] = v[k].at[e];
         }
         __syncthreads();
 #pragma unroll
-        for (int k = y; k < EDGE; k += ROWS) {
-            gx_vector<T, N> v;
-
-            if (column + k >= g.columns || row + x >= g.rows)
+        for (int k = 0; k < EACH; k++) {
+            if (column + y + k * ROWS >= g.columns || row + x >= g.rows)
                 continue;
 #pragma unroll
             for (int e = 0; e < N; e++)
-                v.at[e] = tile[(x + e) * PITCH + k];
-            *reinterpret_cast<gx_vector<T, N> *>(to + k * g.column_to) = v;
+                v[k].at[e] = tile[(x + e) * PITCH + y + k * ROWS];
+            store_word(to + k * ROWS * g.column_to, v[k]);
         }
         __syncthreads();
     }
@@ -124,8 +147,8 @@ __global__ void __launch_bounds__(LANES *ROWS)
 
 template <typename T> const void *move_instance_of(const gx_move *move)
 {
-    return move->narrow ? (const void *)move_kernel<T, true>
-                        : (const void *)move_kernel<T, false>;
+    return move->narrow ? gx_kernel(move_kernel<T, true>)
+                        : gx_kernel(move_kernel<T, false>);
 }
 
 static const void *move_instance(const gx_move *move)
@@ -142,12 +165,16 @@ static const void *move_instance(const gx_move *move)
     }
 }
 
-static const void *tile_instance(const gx_turn *tile)
+template <typename T> const void *turn_instance_of(const gx_turn *turn)
 {
-    if (tile->element_bytes == 4)
-        return (const void *)transpose_kernel<uint32_t, 1>;
-    return tile->pairs ? (const void *)transpose_kernel<uint16_t, 2>
-                       : (const void *)transpose_kernel<uint16_t, 1>;
+    return turn->pairs ? gx_kernel(transpose_kernel<T, 2>)
+                       : gx_kernel(transpose_kernel<T, 1>);
+}
+
+static const void *turn_instance(const gx_turn *turn)
+{
+    return turn->element_bytes == 4 ? turn_instance_of<uint32_t>(turn)
+                                    : turn_instance_of<uint16_t>(turn);
 }
 
 } // namespace
@@ -167,16 +194,16 @@ extern "C" gx_status gx_move_launch(const gx_move *move, gx_ctx *ctx, gx_error *
                      dim3(blocks, (unsigned)move->n_parts), dim3(THREADS), 0, args, err);
 }
 
-extern "C" gx_status gx_turn_load(const gx_turn *tile, gx_error *err)
+extern "C" gx_status gx_turn_load(const gx_turn *turn, gx_error *err)
 {
-    return gx_load_kernel(tile_instance(tile), 0, "transpose_kernel", err);
+    return gx_load_kernel(turn_instance(turn), 0, "transpose_kernel", err);
 }
 
-extern "C" gx_status gx_turn_launch(const gx_turn *tile, gx_ctx *ctx, gx_error *err)
+extern "C" gx_status gx_turn_launch(const gx_turn *turn, gx_ctx *ctx, gx_error *err)
 {
-    void *args[] = { (void *)tile };
+    void *args[] = { (void *)turn };
 
-    return gx_launch(ctx, "transpose_kernel", tile_instance(tile),
-                     dim3(gx_grid_for(tile->n_tiles, 1, INT32_MAX)), dim3(LANES, ROWS), 0,
+    return gx_launch(ctx, "transpose_kernel", turn_instance(turn),
+                     dim3(gx_grid_for(turn->n_tiles, 1, INT32_MAX)), dim3(LANES, ROWS), 0,
                      args, err);
 }

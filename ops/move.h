@@ -62,7 +62,14 @@ void gx_move_add(gx_move *move, const void *from, void *to, int rank,
 void gx_move_finish(gx_move *move, gx_dtype dtype);
 
 /* The largest n of a part; 0: there is nothing to do. */
-int64_t gx_move_units(const gx_move *move);
+static inline int64_t gx_move_units(const gx_move *move)
+{
+    int64_t most = 0;
+
+    for (int p = 0; p < move->n_parts; p++)
+        most = move->part[p].n > most ? move->part[p].n : most;
+    return most;
+}
 
 /* --- what each op's call is, as a copy --- */
 
@@ -71,6 +78,31 @@ void gx_move_reshape(const gx_call *call, gx_move *move); /* nothing, if it is a
 void gx_move_slice(const gx_call *call, gx_move *move);
 void gx_move_slice_bwd(const gx_call *call, gx_move *move);
 void gx_move_concat(const gx_call *call, gx_move *move);
+
+/* --- transposes, tile by tile --- */
+
+/* Matrices of rows x columns, each to be stored as columns x rows; strides in elements.
+ * Along a row x goes on by 1, along a column of out. */
+typedef struct gx_turn {
+    int64_t rows, columns;
+    int64_t row_from, column_to;
+    int64_t row_tiles, column_tiles, n_tiles; /* of all matrices; at least 1 */
+    int32_t n_axes;                           /* that the matrices are counted by */
+    int32_t element_bytes;                    /* 4 or 2 */
+    bool pairs; /* two elements are read, and written, at once */
+    gx_move_axis axis[GX_MAX_RANK];
+    const void *from;
+    void *to;
+} gx_turn;
+
+/* Elements of a side of a tile. */
+static inline int64_t gx_turn_edge(const gx_turn *turn)
+{
+    return turn->pairs ? 64 : 32;
+}
+
+/* Fills in the tiles and `pairs`, from everything else. Nothing is empty. */
+void gx_turn_finish(gx_turn *turn);
 
 /* The axes of a transpose, those that stay together as one, sizes of 1 left out; strides
  * in elements. Returns how many. */

@@ -25,6 +25,7 @@ const char *const gx_transpose_samples[] = {
     ONE("[0, 5]", "transpose", ""),
     ONE("[65, 130]", "transpose", ""),
     ONE("[64, 128]", "transpose", ""),
+    ONE("[1026, 1024]", "transpose", ""),
     ONE("[2, 3, 33, 70]", "transpose", ""),
     ONE("[2, 7, 4, 8]", "transpose", ", perm: [0, 2, 1, 3]"),
     ONE("[9, 40, 3, 35]", "transpose", ", perm: [3, 0, -2, 1]"),

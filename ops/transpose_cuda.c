@@ -63,17 +63,6 @@ static const char *refuses_tile(const gx_group *group, const gx_ctx *ctx)
     return NULL;
 }
 
-/* Two elements of 2 bytes at once: every row then starts at a multiple of 4 bytes. */
-static bool allows_pairs(const gx_turn *tile)
-{
-    int64_t all = tile->rows | tile->columns | tile->row_from | tile->column_to;
-
-    for (int i = 0; i < tile->n_axes; i++)
-        all |= tile->axis[i].from | tile->axis[i].to;
-    return tile->element_bytes == 2 && all % 2 == 0 &&
-           ((uintptr_t)tile->from | (uintptr_t)tile->to) % 4 == 0;
-}
-
 /* The last axis of out and the last one of x make the tiles; the others count them. */
 static gx_turn describe_tile(const gx_group *group)
 {
@@ -87,7 +76,6 @@ static gx_turn describe_tile(const gx_group *group)
         .from = call->arg[GX_TRANSPOSE_X].data,
         .to = call->arg[GX_TRANSPOSE_OUT].data,
     };
-    int64_t n_matrices = 1;
 
     for (int i = 0; i < n - 1; i++) {
         if (axis[i].from == 1) {
@@ -95,13 +83,9 @@ static gx_turn describe_tile(const gx_group *group)
             tile.column_to = axis[i].to;
         } else {
             tile.axis[tile.n_axes++] = axis[i];
-            n_matrices *= axis[i].size;
         }
     }
-    tile.pairs = allows_pairs(&tile);
-    tile.row_tiles = gx_divide_up(tile.rows, gx_turn_edge(&tile));
-    tile.column_tiles = gx_divide_up(tile.columns, gx_turn_edge(&tile));
-    tile.n_tiles = n_matrices * tile.row_tiles * tile.column_tiles;
+    gx_turn_finish(&tile);
     return tile;
 }
 

@@ -138,6 +138,156 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
     }
 }
 
+/* --- an operand that is transposed before --- */
+
+#define LARGE                                                              \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("a", "[259, 258]") \
+        INPUT("b", "[259, 256]") INPUT("ab", "[2, 130, 258]")              \
+            INPUT("bb", "[2, 130, 256]") INPUT("s", "[130, 256]")
+#define LARGER                                                                     \
+    LARGE INPUT("t", "[256, 258]") INPUT("p", "[4, 256]") INPUT("q", "[4, 16384]") \
+        INPUT("r", "[4, 16383]") INPUT("u", "[64, 259]")
+#define ONE_PRODUCT "ops:\n  - {op: gemm, name: y, "
+
+static void a_transpose_ahead_is_refused_where_it_cannot_pay(void **state)
+{
+    static const struct {
+        const char *fields, *precision, *name;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { "a: a, b: b, trans_a: true", "tf32", "lt_turned", NULL },
+        { "a: a, b: b, trans_a: true", "f32", "lt_turned", "only tf32" },
+        { "a: a, b: b, trans_a: true", "bf16", "lt_turned", "only tf32" },
+        { "a: t, b: a, trans_b: true", "tf32", "lt_turned", "an operand already" },
+        { "a: b, b: u, trans_a: true, trans_b: true", "tf32", "lt_turned",
+          "an operand already" },
+        { "a: b, b: t", "tf32", "lt_turned", "an operand already" },
+        { "a: p, b: q, trans_a: true", "tf32", "lt_turned", NULL },
+        { "a: p, b: r, trans_a: true", "tf32", "lt_turned", "too small" },
+        { "a: ab, b: bb, trans_a: true", "tf32", "lt_turned", NULL },
+        { "a: ab, b: bb, trans_a: true, sum_batch: true", "tf32", "lt_turned", NULL },
+        { "a: a, b: b, trans_a: true", "tf32", "lt_turned_b", NULL },
+        { "a: a, b: a, trans_a: true", "tf32", "lt_turned_b", "not the larger" },
+        { "a: a, b: b, trans_a: true", "f32", "lt_turned_b", "only tf32" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_group g;
+        char text[2000];
+
+        snprintf(text, sizeof text, "%s%s}\noutputs: [y]\n", LARGER ONE_PRODUCT,
+                 cases[i].fields);
+        test_group_open(&g, text, cases[i].precision, cases[i].name, 1);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
+    }
+}
+
+/* Sizes alone: nothing that large is made. */
+static void a_copy_of_more_than_1_gib_is_refused(void **state)
+{
+    static const struct {
+        int64_t m, n, k;
+        const char *name, *why;
+    } cases[] = {
+        { 16384, 8, 16384, "lt_turned", NULL },
+        { 16385, 8, 16384, "lt_turned", "more than 1 GiB" },
+        { 16385, 8, 16384, "lt_turned_b", NULL },
+        { 8, 16385, 16384, "lt_turned", NULL },
+        { 16386, 16385, 16384, "lt_turned_b", "more than 1 GiB" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k;
+        test_group g;
+
+        test_group_open(&g,
+                        LARGE ONE_PRODUCT "a: a, b: b, trans_a: true}\noutputs: [y]\n",
+                        "tf32", cases[i].name, 1);
+        g.calls[0].arg[GX_GEMM_A] = (gx_tensor){ GX_F32, 2, { k, m }, NULL };
+        g.calls[0].arg[GX_GEMM_B] = (gx_tensor){ GX_F32, 2, { k, n }, NULL };
+        g.calls[0].arg[GX_GEMM_OUT] = (gx_tensor){ GX_F32, 2, { m, n }, NULL };
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
+    }
+}
+
+/* Rows of the copy start at multiples of 16 bytes, and the library's own workspace lies
+ * behind it at one of 256. What all of a batch share is copied once. */
+static void a_transposed_operand_lies_ahead_of_the_librarys_workspace(void **state)
+{
+    enum { LIBRARY = 4096 }; /* of the simulated one */
+    static const struct {
+        const char *fields, *force;
+        size_t copy_bytes;
+    } cases[] = {
+        { "a: a, b: b, trans_a: true", "lt_turned", 258 * 260 * 4 + 224 },
+        { "a: a, b: b, trans_a: true", "lt_turned_b", 256 * 260 * 4 },
+        { "a: ab, b: bb, trans_a: true", "lt_turned", 2 * 258 * 132 * 4 + 192 },
+        { "a: ab, b: bb, trans_a: true", "lt_turned_b", 2 * 256 * 132 * 4 },
+        { "a: ab, b: s, trans_a: true", "lt_turned_b", 256 * 132 * 4 },
+        { "a: ab, b: bb, m: 257, n: 255, trans_a: true, ld: {a: 258, b: 256}",
+          "lt_turned", 2 * 257 * 132 * 4 + 224 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[2000];
+
+        snprintf(text, sizeof text, "%s%s}\noutputs: [y]\n", LARGE ONE_PRODUCT,
+                 cases[i].fields);
+        test_walk model = test_walk_parse(text, "tf32", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, cases[i].force, 1);
+        const gx_unit *unit = test_unit_of(of.plan, "y");
+
+        assert_string_equal(unit->alternative->name, cases[i].force);
+        assert_int_equal(cases[i].copy_bytes % 256, 0);
+        assert_int_equal(unit->workspace_bytes, cases[i].copy_bytes + LIBRARY);
+        planned_close(&of);
+        test_walk_free(&model);
+    }
+}
+
+static long count_kernels(const gx_graph *graph, const char *force)
+{
+    planned of = planned_open(graph, force, 1);
+    gx_error err;
+
+    fake_begin();
+    assert_ok(planned_run(&of, &err), &err);
+    planned_close(&of);
+    return fake_calls("cudaLaunchKernelExC");
+}
+
+/* Once eagerly and once in the capture, at least. */
+static void the_transpose_is_a_launch_of_its_own(void **state)
+{
+    test_walk model =
+        test_walk_parse(LARGE ONE_PRODUCT "a: a, b: b, trans_a: true}\noutputs: [y]\n",
+                        "tf32", GX_TRAIN, 1);
+    const long alone = count_kernels(model.graph, "lt");
+
+    (void)state;
+    assert_true(count_kernels(model.graph, "lt_turned") >= alone + 2);
+    assert_true(count_kernels(model.graph, "lt_turned_b") >= alone + 2);
+    test_walk_free(&model);
+}
+
+static void every_sample_runs_with_an_operand_transposed(void **state)
+{
+    static const char *const rows[] = { "gemm", NULL };
+    static const char *const precisions[] = { "tf32", NULL };
+
+    (void)state;
+    assert_true(planned_samples(rows, precisions, "lt_turned", NULL, NULL) >= 4);
+    assert_true(planned_samples(rows, precisions, "lt_turned_b", NULL, NULL) >= 4);
+    assert_int_equal(fake_live(), 0);
+}
+
+/* --- keys --- */
+
 /* The same tensors, and another part of them. */
 static void keys_tell_apart_what_is_used_of_rows(void **state)
 {
@@ -182,17 +332,26 @@ static void every_sample_runs_with_every_alternative(void **state)
 
 static void each_call_of_a_product_may_fail(void **state)
 {
-    static const char *const fields[] = {
-        "a: xb, b: wb, c: cb, alpha: 0.5",
+    static const struct {
+        const char *head, *fields, *force;
+    } cases[] = {
+        { HEAD, "a: xb, b: wb, c: cb, alpha: 0.5", "lt" },
         /* c has a layout of its own, and zeros stand behind the columns. */
-        "a: xb, b: wb, n: 13, c: cb, ld: {b: 16, c: 16, out: 18}",
+        { HEAD, "a: xb, b: wb, n: 13, c: cb, ld: {b: 16, c: 16, out: 18}", "lt" },
+        { LARGE ONE_PRODUCT, "a: a, b: b, trans_a: true, ld: {out: 257}", "lt_turned" },
+        { LARGE ONE_PRODUCT, "a: ab, b: bb, trans_a: true", "lt_turned_b" },
     };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-        test_walk model = open_walk(fields[i], "f32");
-        planned of = planned_open(model.graph, "lt", 1);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[2000];
 
+        snprintf(text, sizeof text, "%s%s}\noutputs: [y]\n", cases[i].head,
+                 cases[i].fields);
+        test_walk model = test_walk_parse(text, "tf32", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, cases[i].force, 1);
+
+        assert_int_equal(gx_plan_info_get(of.plan).n_forced, 1);
         assert_true(path_fail_some_calls(planned_run, &of, 3) > 20);
         planned_close(&of);
         test_walk_free(&model);
@@ -205,6 +364,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_that_lies_as_one_matrix_is_one),
         cmocka_unit_test(alternatives_refuse_what_they_do_not_do),
+        cmocka_unit_test(a_transpose_ahead_is_refused_where_it_cannot_pay),
+        cmocka_unit_test(a_copy_of_more_than_1_gib_is_refused),
+        cmocka_unit_test(a_transposed_operand_lies_ahead_of_the_librarys_workspace),
+        cmocka_unit_test(the_transpose_is_a_launch_of_its_own),
+        cmocka_unit_test(every_sample_runs_with_an_operand_transposed),
         cmocka_unit_test(keys_tell_apart_what_is_used_of_rows),
         cmocka_unit_test(every_sample_runs_with_every_alternative),
         cmocka_unit_test(each_call_of_a_product_may_fail),

@@ -433,6 +433,39 @@ static void wide_rows_of_one_product_are_exact(void **state)
     assert_true(ran > 12 * 15 * 6);
 }
 
+/* Enough for an operand to be transposed ahead: by pairs and one by one, one matrix and
+ * several. */
+static void large_products_are_exact_at_any_address(void **state)
+{
+    static const struct {
+        int64_t m, n, k, batch, wide;
+        int shift;
+        bool shares_a;
+    } cases[] = {
+        { 1024, 17, 1028, 1, 0, 0, false }, { 1024, 17, 1028, 1, 2, 1, false },
+        { 1023, 17, 1027, 1, 1, 0, false }, { 520, 17, 1030, 2, 0, 0, false },
+        { 1024, 9, 1028, 2, 0, 0, true },
+    };
+    test_random random = test_random_start(test_seed());
+
+    if (test_is_short()) /* what is expected takes seconds */
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const product p = { .m = cases[i].m,
+                            .n = cases[i].n,
+                            .k = cases[i].k,
+                            .batch = cases[i].batch,
+                            .trans_a = true,
+                            .dtype = GX_F32,
+                            .shares_a = cases[i].shares_a,
+                            .wide_a = cases[i].wide,
+                            .wide_b = cases[i].wide,
+                            .is_plain = true };
+
+        assert_true(check_product(*state, &p, cases[i].shift, &random) >= 4);
+    }
+}
+
 /* --- past 2^31 --- */
 
 static void fill_ones(const tensor *t)
@@ -497,6 +530,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(wide_rows_are_exact_at_any_address, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(wide_rows_of_one_product_are_exact, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(large_products_are_exact_at_any_address, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_batch_passes_two_to_the_31, set_up, tear_down),
     };

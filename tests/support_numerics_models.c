@@ -115,6 +115,15 @@ static double fifteen(int64_t row, int64_t column)
          "  - {op: epilogue.bwd, name: dx2, dy: data2, y: ones, act: relu, dx: dx2}\n" \
          "outputs: [bias, weight, bias2, weight2, dx, dx2]\n"
 
+/* The gradients of a layer's parameters, and their updates behind them. */
+#define SMALL_UPDATES(optimizer)                                                        \
+    HEAD "inputs:\n  dy: {shape: [192, 8]}\n  ones: {shape: [192, 8], init: ones}\n"    \
+         "params:\n  w: {shape: [8, 8], init: ones}\n  b: {shape: [8]}\nops:\n"         \
+         "  - {op: gemm, name: h, a: ones, b: w, epilogue: {bias: b}}\n"                \
+         "  - {op: mul, name: m, a: h, b: dy}\n  - {op: sum, name: loss, x: m, dtype: " \
+         "f32}\nbackward: loss\noptimizer: {" optimizer ": {}}\noutputs: [w.grad, "     \
+         "b.grad]\n"
+
 static double one_and_small(int64_t row, int64_t column)
 {
     (void)column;
@@ -308,6 +317,18 @@ static double sum_of_shares(int64_t column, int64_t unused)
             0                                                    \
         }                                                        \
     }
+#define SMALL_UPDATE(name, optimizer)                                                 \
+    {                                                                                 \
+        name, SMALL_UPDATES(optimizer), { "bf16", NULL }, { "weights_update", NULL }, \
+            { { "dy", 2, 192, 8, .value = one_and_small }, { 0 } },                   \
+        {                                                                             \
+            { "w.grad", 2, 8, 8, .value = sum_of_layer },                             \
+                SMALL_SUM("b.grad", sum_of_layer, 192),                               \
+            {                                                                         \
+                0                                                                     \
+            }                                                                         \
+        }                                                                             \
+    }
 #define SMALL_SUM(name, sum, n)                                              \
     {                                                                        \
         name, 1, 8, 1, .value = sum, .addend = one_and_small, .n_addends = n \
@@ -415,6 +436,8 @@ const numerics_model numerics_models[] = {
         { "dx", 2, 192, 8, .value = one_and_small },
         { "dx2", 2, 192, 8, .value = one_and_small },
         { 0 } } },
+    SMALL_UPDATE("small_adam", "adam"),
+    SMALL_UPDATE("small_adamw", "adamw"),
     { "small_gradients",
       SMALL_GRADIENTS,
       NO_TF32,
@@ -477,8 +500,9 @@ bool numerics_is_wide(const numerics_model *model)
 
 bool numerics_has_f32(const char *alternative)
 {
-    return strncmp(alternative, "direct", 6) != 0 && strcmp(alternative, "chain") != 0 &&
-           strcmp(alternative, "weights") != 0;
+    return strncmp(alternative, "direct", 6) != 0 &&
+           strncmp(alternative, "lt_turned", 9) != 0 &&
+           strcmp(alternative, "chain") != 0 && strncmp(alternative, "weights", 7) != 0;
 }
 
 bool numerics_is_needed(const numerics_model *model, const char *precision,

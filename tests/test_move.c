@@ -208,6 +208,56 @@ static void indexes_pass_2_to_the_31(void **state)
     assert_int_equal(move.part[0].axis[1].from, columns);
 }
 
+/* Rows of x and of out that all start at a multiple of two elements; of 4 bytes, as many
+ * elements as tiles four times as large are worth. */
+static void pairs_are_moved_where_every_row_allows_them(void **state)
+{
+    static const struct {
+        int64_t rows, columns, row_from, column_to, n_matrices, matrix_from;
+        size_t bytes, shift; /* of an element, and of the address */
+        bool pairs;
+    } cases[] = {
+        { 64, 66, 66, 64, 1, 0, 2, 0, true },
+        { 64, 66, 66, 64, 1, 0, 2, 2, false },
+        { 65, 66, 66, 66, 1, 0, 2, 0, false },
+        { 64, 66, 67, 64, 1, 0, 2, 0, false },
+        { 64, 66, 66, 65, 1, 0, 2, 0, false },
+        { 64, 66, 66, 64, 2, 4223, 2, 0, false },
+        { 64, 66, 66, 64, 2, 4224, 2, 0, true },
+        { 1024, 1024, 1024, 1024, 1, 0, 4, 0, true },
+        { 1024, 1024, 1024, 1024, 1, 0, 4, 4, false },
+        { 1024, 1024, 1024, 1024, 1, 0, 4, 8, true },
+        { 1024, 1022, 1024, 1024, 1, 0, 4, 0, false },
+        { 512, 512, 512, 512, 4, 1 << 18, 4, 0, true },
+        { 512, 512, 512, 512, 3, 1 << 18, 4, 0, false },
+        { 1 << 20, 1, 1, 1 << 20, 1, 0, 4, 0, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const int64_t edge = cases[i].pairs ? 64 : 32;
+        gx_turn turn = {
+            .rows = cases[i].rows,
+            .columns = cases[i].columns,
+            .row_from = cases[i].row_from,
+            .column_to = cases[i].column_to,
+            .element_bytes = (int32_t)cases[i].bytes,
+            .from = (const void *)(4096 + cases[i].shift),
+            .to = (void *)8192,
+        };
+
+        if (cases[i].n_matrices > 1)
+            turn.axis[turn.n_axes++] = gx_move_along(
+                cases[i].n_matrices, cases[i].matrix_from, turn.columns * turn.column_to);
+        gx_turn_finish(&turn);
+        assert_int_equal(turn.pairs, cases[i].pairs);
+        assert_int_equal(turn.row_tiles, (turn.rows + edge - 1) / edge);
+        assert_int_equal(turn.column_tiles, (turn.columns + edge - 1) / edge);
+        assert_int_equal(turn.n_tiles,
+                         cases[i].n_matrices * turn.row_tiles * turn.column_tiles);
+    }
+}
+
 static void division_is_exact(void **state)
 {
     test_random random = test_random_start(test_seed());
@@ -243,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_view_moves_nothing),
         cmocka_unit_test(units_are_as_wide_as_everything_allows),
         cmocka_unit_test(indexes_pass_2_to_the_31),
+        cmocka_unit_test(pairs_are_moved_where_every_row_allows_them),
         cmocka_unit_test(division_is_exact),
     };
 
