@@ -228,6 +228,7 @@ static void compare_each_way(const char *path)
     compare(path, "tf32", "fused");
     compare(path, "tf32", "tile");
     compare(path, "tf32", "multi");
+    compare(path, "tf32", "weights_update");
     compare(path, "bf16", "fused");
 }
 
