@@ -30,13 +30,16 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
     float sum[MI][2 * NP][4];
     uint32_t a[TURN][ROWS][WORDS], b[TURN][NP][2][WORDS];
 
+    direct_lines<T, ROWS, true> lines_a; /* where the thread's part of a turn begins */
+
     __device__ __forceinline__ void load_a(const direct_operand<T> &p, int row, int chunk)
     {
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_chunk<T, ROWS, true, false>(a[i], p, row + ROWS * g,
+            load_lines<T, ROWS, true, false>(a[i], p, lines_a, i * WK * 16,
+                                             row + ROWS * g,
                                              (chunk + i * WK) * 16 + 4 * t);
     }
 
@@ -129,8 +132,12 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
                     sum[x][y][e] = 0.0f;
             }
         }
+        lines_a.start(pa, row + ROWS * (int)(threadIdx.x % 32 / 4),
+                      chunk * 16 + 4 * (int)(threadIdx.x % 4));
+        lines_a.settle();
         if (g.steady_b)
             load_b(pb, column, chunk);
+        gx_find_ahead(lines_a.at[0], lines_a.at[lines_a.KEPT - 1]);
         gx_begin_kernel();
         load_a(pa, row, chunk);
         if (!g.steady_b)
@@ -138,6 +145,7 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
         meanwhile();
         multiply();
         for (chunk += TURN * WK; chunk < n_chunks; chunk += TURN * WK) {
+            lines_a.advance(16 * TURN * WK);
             load_a(pa, row, chunk);
             load_b(pb, column, chunk);
             multiply();
