@@ -7,39 +7,47 @@ namespace
 
 constexpr int MEMORY_THREADS = 512, MEMORY_COLUMNS = 32;
 
-/* Softmax: dynamic shared memory is the tile, padded, at least a float a thread, and a
- * float a row. */
-__host__ __device__ __forceinline__ int tile_ld(int64_t columns)
+/* Of rows of a softmax: as many as there are registers for. */
+template <int PER>
+constexpr int row_threads = PER > 16 ? MEMORY_THREADS / 2 : MEMORY_THREADS;
+
+/* All rows of a tile at once, or so many that the block's threads are busy. */
+template <typename T, int LANES, int PER>
+__global__ void __launch_bounds__(row_threads<PER>, 1)
+    head_rows_kernel(const __grid_constant__ gx_head g, const int tile_rows)
 {
-    return (int)columns | 1;
-}
+    GX_DYNAMIC_SHARED(float, shared);
+    constexpr int AT_ONCE = row_threads<PER> / LANES;
+    const int first = (int)threadIdx.x / LANES, top = (int)blockIdx.y * tile_rows;
+    const int left = (int)g.rows - top < tile_rows ? (int)g.rows - top : tile_rows;
+    const int columns = (int)g.columns;
+    const T *x = static_cast<const T *>(g.x) + (int64_t)(top + first) * columns +
+                 gx_lane_of<LANES>();
+    const int32_t *labels = g.labels + top + first;
+    column_sums<LANES, PER> sums;
+    float row[PER];
+    double total = 0.0;
 
-__host__ __device__ __forceinline__ int tile_floats(int rows, int64_t columns)
-{
-    const int floats = rows * tile_ld(columns);
+    sums.start();
+    gx_find_ahead(x, labels);
+    gx_begin_kernel();
+    gx_load_row<LANES>(row, x, first < left ? columns : 0);
+    int label = first < left ? *labels : 0;
+    const double share = softmax_share(g);
 
-    return floats < MEMORY_THREADS ? MEMORY_THREADS : floats;
-}
-
-template <typename T>
-__device__ __forceinline__ void softmax_of_memory(const gx_head &g, int tile_rows,
-                                                  float *tile, double *sums)
-{
-    const int columns = (int)g.columns, ld = tile_ld(columns);
-    const int64_t row = (int64_t)blockIdx.y * tile_rows;
-    const int left = g.rows - row < tile_rows ? (int)(g.rows - row) : tile_rows;
-    const T *x = static_cast<const T *>(g.x) + row * columns;
-    const int label = label_of(g, row, tile_rows);
-
-#pragma unroll 4
-    for (int e = threadIdx.x; e < left * columns; e += MEMORY_THREADS)
-        tile[e / columns * ld + e % columns] = gx_to_float(x[e]);
-    const double divisor = head_divisor(g, sums);
-
-    __syncthreads();
-    softmax_tile<T>(g, tile, ld, tile_rows, row, label, divisor,
-                    tile + tile_floats(tile_rows, columns));
-    finish<T>(g, divisor, tile);
+    for (int r = first;;) {
+        total += finish_row<T, LANES>(g, row, top + r, r < left, label, share);
+        sums.add(row);
+        r += AT_ONCE;
+        if (r - first >= left)
+            break;
+        x += (int64_t)AT_ONCE * columns;
+        labels += AT_ONCE;
+        gx_load_row<LANES>(row, x, r < left ? columns : 0);
+        label = r < left ? *labels : 0;
+    }
+    leave_rows<T, row_threads<PER> / 32>(g, total, sums, share, shared);
+    finish<T>(g, share, shared);
 }
 
 template <typename T>
@@ -64,21 +72,57 @@ __device__ __forceinline__ void points_of_memory(const gx_head &g, int tile_rows
         }
     }
     leave_points<T, MEMORY_COLUMNS>(g, column, total, column_sum, shared, sums);
-    finish<T>(g, (double)g.divisor, shared);
+    finish<T>(g, g.share, shared);
 }
 
 template <typename T>
 __global__ void __launch_bounds__(MEMORY_THREADS, 1)
-    head_memory_kernel(const __grid_constant__ gx_head g, const int tile_rows)
+    head_points_kernel(const __grid_constant__ gx_head g, const int tile_rows)
 {
     GX_DYNAMIC_SHARED(float, shared);
     __shared__ double sums[32];
 
     gx_begin_kernel();
-    if (g.is_softmax)
-        softmax_of_memory<T>(g, tile_rows, shared, sums);
-    else
-        points_of_memory<T>(g, tile_rows, shared, sums);
+    points_of_memory<T>(g, tile_rows, shared, sums);
+}
+
+static const void *memory_kernel(const gx_head *head)
+{
+    return gx_with_type(head->dtype, [&](auto of) -> const void * {
+        using T = typename decltype(of)::type;
+
+        if (!head->is_softmax)
+            return gx_kernel(head_points_kernel<T>);
+#define ROWS_KERNEL(lanes, per)       \
+    if (head->columns <= lanes * per) \
+        return gx_kernel(head_rows_kernel<T, lanes, per>);
+        GX_SOFTMAX_SHAPES(ROWS_KERNEL)
+#undef ROWS_KERNEL
+        return nullptr;
+    });
+}
+
+static int threads_of(const gx_head *head)
+{
+    if (head->source == GX_HEAD_MEMORY && head->is_softmax) {
+#define THREADS_OF(lanes, per)        \
+    if (head->columns <= lanes * per) \
+        return row_threads<per>;
+        GX_SOFTMAX_SHAPES(THREADS_OF)
+#undef THREADS_OF
+    }
+    return 32 * gx_head_shape_of(head->source, head->shape).warps;
+}
+
+/* Floats of a row in shared memory, for as many columns as its kernel has. */
+static size_t row_width(const gx_head *head)
+{
+#define ROW_WIDTH(lanes, per)         \
+    if (head->columns <= lanes * per) \
+        return lanes * per;
+    GX_SOFTMAX_SHAPES(ROW_WIDTH)
+#undef ROW_WIDTH
+    return 0;
 }
 
 static const void *instance(const gx_head *head)
@@ -89,15 +133,15 @@ static const void *instance(const gx_head *head)
     case GX_HEAD_PLAIN:
         return gx_head_plain_kernel(head);
     default:
-        return gx_with_type(head->dtype, [](auto of) {
-            return gx_kernel(head_memory_kernel<typename decltype(of)::type>);
-        });
+        return memory_kernel(head);
     }
 }
 
 static const char *kernel_name(const gx_head *head)
 {
-    return head->source == GX_HEAD_MEMORY ? "head_memory_kernel" : "head_kernel";
+    return head->source != GX_HEAD_MEMORY ? "head_kernel"
+           : head->is_softmax             ? "head_rows_kernel"
+                                          : "head_points_kernel";
 }
 
 static int64_t column_tiles(const gx_head *head)
@@ -156,9 +200,10 @@ extern "C" size_t gx_head_shared_bytes(const gx_head *head)
 
     if (head->source != GX_HEAD_MEMORY)
         return (size_t)shape.warps * shape.rows * (shape.columns + 1) * sizeof(float);
-    if (!head->is_softmax)
-        return MEMORY_THREADS * sizeof(float);
-    return (size_t)(tile_floats(shape.rows, head->columns) + shape.rows) * sizeof(float);
+    const size_t floats =
+        head->is_softmax ? (size_t)threads_of(head) / 32 * row_width(head) : 0;
+
+    return (floats > MEMORY_THREADS ? floats : MEMORY_THREADS) * sizeof(float);
 }
 
 extern "C" gx_status gx_head_load(const gx_head *head, gx_error *err)
@@ -175,6 +220,6 @@ extern "C" gx_status gx_head_launch(const gx_head *head, gx_ctx *ctx, gx_error *
     const dim3 grid((unsigned)column_tiles(head), (unsigned)gx_head_row_tiles(head));
 
     return gx_launch(ctx, kernel_name(head), instance(head), grid,
-                     dim3((unsigned)(32 * shape.warps)), gx_head_shared_bytes(head), args,
+                     dim3((unsigned)threads_of(head)), gx_head_shared_bytes(head), args,
                      err);
 }

@@ -6,18 +6,19 @@
 #include "head_kernels.h"
 #include "kernel.cuh"
 #include "pointwise_loss.cuh"
+#include "softmax_rows.cuh"
 
 namespace
 {
 
 /* --- what a block leaves --- */
 
-__device__ __forceinline__ void leave_loss(const gx_head &g, double total, double divisor)
+__device__ __forceinline__ void leave_loss(const gx_head &g, double total, double share)
 {
     if (g.loss == nullptr)
         return;
     if (gridDim.x * gridDim.y == 1)
-        *g.loss = (float)(total / divisor);
+        *g.loss = (float)(total * share);
     else
         g.partial_loss[blockIdx.y * gridDim.x + blockIdx.x] = total;
 }
@@ -66,16 +67,17 @@ __device__ __forceinline__ void add_columns(const gx_head &g, float *shared)
 }
 
 /* The losses of all blocks, by the first warp. */
-__device__ __forceinline__ void add_losses(const gx_head &g, double divisor)
+__device__ __forceinline__ void add_losses(const gx_head &g, double share)
 {
     const int blocks = gridDim.x * gridDim.y;
     double total = 0.0;
 
+#pragma unroll 2
     for (int i = threadIdx.x; i < blocks; i += 32)
         total += __ldcg(g.partial_loss + i);
     total = gx_warp_sum(total);
     if (threadIdx.x == 0)
-        *g.loss = (float)(total / divisor);
+        *g.loss = (float)(total * share);
 }
 
 /* True in the block that draws the last ticket, for the threads that thread 0 tells; what
@@ -94,7 +96,7 @@ __device__ __forceinline__ bool draws_last(const gx_head &g)
 /* The last block adds up, in the order of the blocks. What a block leaves of the loss is
  * thread 0's, so where that is all its warp is enough. */
 template <typename T>
-__device__ __forceinline__ void finish(const gx_head &g, double divisor, float *shared)
+__device__ __forceinline__ void finish(const gx_head &g, double share, float *shared)
 {
     __shared__ bool is_last;
 
@@ -107,7 +109,7 @@ __device__ __forceinline__ void finish(const gx_head &g, double divisor, float *
             is_last = draws_last(g);
         __syncwarp();
         if (is_last)
-            add_losses(g, divisor);
+            add_losses(g, share);
         return;
     }
     __threadfence();
@@ -119,19 +121,19 @@ __device__ __forceinline__ void finish(const gx_head &g, double divisor, float *
         return;
     add_columns<T>(g, shared);
     if (g.loss != nullptr && threadIdx.x < 32)
-        add_losses(g, divisor);
+        add_losses(g, share);
 }
 
 /* --- softmax --- */
 
-/* What the sum over rows is divided by; every block counts for itself. */
-__device__ __forceinline__ double head_divisor(const gx_head &g, double *sums)
+/* What the sum over rows is multiplied by; every block counts for itself. */
+__device__ __forceinline__ double softmax_share(const gx_head &g)
 {
-    __shared__ double counted;
+    __shared__ double counted, sums[32];
     int n = 0;
 
     if (!g.counts)
-        return (double)g.divisor;
+        return g.share;
     for (int64_t row = threadIdx.x; row < g.rows; row += blockDim.x)
         n += g.labels[row] != g.ignored;
     const double total = gx_block_sum((double)n, sums);
@@ -139,122 +141,87 @@ __device__ __forceinline__ double head_divisor(const gx_head &g, double *sums)
     if (threadIdx.x == 0)
         counted = total;
     __syncthreads();
-    return counted;
+    return 1.0 / counted;
 }
 
-/* Lanes that work on a row: so many that the block does all its rows at once. */
-__device__ __forceinline__ int lanes_of_row(int rows)
-{
-    int lanes = 32;
+/* A thread's sums of columns over its rows of a block. */
+template <int LANES, int PER> struct column_sums {
+    float sum[PER];
 
-    while (lanes > 1 && lanes * rows > (int)blockDim.x)
-        lanes /= 2;
-    return lanes;
-}
-
-/* One row by `lanes` lanes: returns its loss, if wanted, and leaves its derivative in x,
- * and in dx unless that is NULL. Without columns (n 0) the lanes only take part in the
- * shuffles. */
-template <typename T>
-__device__ __forceinline__ float softmax_row(const gx_head &g, float *x, T *dx, int n,
-                                             int lanes, int label, float divisor)
-{
-    const int first = threadIdx.x % lanes;
-    const bool is_ignored = g.ignores && label == g.ignored;
-    /* A label that is not a class gives NaN; nothing is read outside the row. */
-    const float at_label = label >= 0 && label < n ? x[label] : NAN;
-    float most = -INFINITY, others = 0.0f, all = 0.0f;
-
-    for (int c = first; c < n; c += lanes)
-        most = fmaxf(most, x[c]);
-    for (int step = lanes / 2; step > 0; step /= 2)
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, step));
-    __syncwarp();
-    for (int c = first; c < n; c += lanes) {
-        const float below = x[c] - most, e = expf(below);
-
-        all += below;
-        others += c == label ? 0.0f : e;
-        x[c] = e;
+    __device__ __forceinline__ void start()
+    {
+#pragma unroll
+        for (int i = 0; i < PER; i++)
+            sum[i] = 0.0f;
     }
-    for (int step = lanes / 2; step > 0; step /= 2) {
-        others += __shfl_xor_sync(0xffffffffu, others, step);
-        all += __shfl_xor_sync(0xffffffffu, all, step);
+    __device__ __forceinline__ void add(const float (&x)[PER])
+    {
+#pragma unroll
+        for (int i = 0; i < PER; i++)
+            sum[i] += x[i];
     }
+    /* The warp's, of LANES PER columns in shared memory. */
+    __device__ __forceinline__ void leave(float *of_warp) const
+    {
+#pragma unroll
+        for (int i = 0; i < PER; i++) {
+            const float total = gx_sum_over_rows<LANES>(sum[i]);
 
-    /* The label's term is kept apart from the others': 1 - p would cancel where the
-     * label is nearly sure. */
-    const float own = expf(at_label - most), total = own + others;
-    const float dy = g.dy != nullptr ? *g.dy : 1.0f;
-    const float scale = dy / (total * divisor);
-    const float share = dy * (g.smoothing / ((float)g.columns * divisor));
-    const float back = g.smoothing > 0.0f ? share * (float)(g.columns - 1) : 0.0f;
-
-    for (int c = first; c < n; c += lanes) {
-        float d = c == label ? back - others * scale : x[c] * scale;
-
-        if (c != label && g.smoothing > 0.0f)
-            d -= share;
-        if (is_ignored)
-            d = 0.0f;
-        x[c] = d;
-        if (dx != nullptr)
-            gx_store(dx + c, d);
+            if (threadIdx.x % 32 < LANES)
+                of_warp[LANES * i + threadIdx.x % 32] = total;
+        }
     }
+};
 
-    if (is_ignored || g.loss == nullptr)
-        return 0.0f;
-    const float log_total = own == 1.0f ? log1pf(others) : logf(total);
-
-    if (g.smoothing == 0.0f)
-        return log_total - (at_label - most);
-    return log_total - (1.0f - g.smoothing) * (at_label - most) -
-           g.smoothing * (all / (float)g.columns);
-}
-
-/* The label of the row that this thread works on. */
-__device__ __forceinline__ int label_of(const gx_head &g, int64_t row, int tile_rows)
+/* The part of a thread in a row of logits x: leaves the derivative in x and in memory.
+ * Returns the loss. */
+template <typename T, int LANES, int PER>
+__device__ __forceinline__ float finish_row(const gx_head &g, float (&x)[PER], int row,
+                                            bool has_row, int label, double share)
 {
-    const int r = threadIdx.x / lanes_of_row(tile_rows);
-
-    return r < tile_rows && row + r < g.rows ? g.labels[row + r] : 0;
-}
-
-/* `tile` holds rows row .. row + tile_rows - 1 of x, for every thread; `row_loss` holds
- * tile_rows. There are two warps at least. */
-template <typename T>
-__device__ __forceinline__ void softmax_tile(const gx_head &g, float *tile, int ld,
-                                             int tile_rows, int64_t row, int label,
-                                             double divisor, float *row_loss)
-{
-    const int lanes = lanes_of_row(tile_rows), r = threadIdx.x / lanes;
-    const int left = g.rows - row < tile_rows ? (int)(g.rows - row) : tile_rows;
     const int columns = (int)g.columns;
-    T *dx = g.dx != nullptr && r < left ? static_cast<T *>(g.dx) + (row + r) * columns
-                                        : nullptr;
-    const float loss = softmax_row<T>(g, tile + r * ld, dx, r < left ? columns : 0, lanes,
-                                      label, (float)divisor);
+    const bool counts = has_row && !(g.ignores && label == g.ignored);
+    const float loss =
+        gx_softmax_row<LANES>(x, columns, label, counts, g.smoothing, (float)share);
 
+    if (g.dx != nullptr && has_row)
+        gx_store_row<LANES>(static_cast<T *>(g.dx) + (int64_t)row * columns +
+                                gx_lane_of<LANES>(),
+                            x, columns);
+    return loss;
+}
+
+/* What all threads have added up: losses, the same in all lanes of a row, and columns.
+ * `parts` holds LANES PER floats for each of WARPS. */
+template <typename T, int WARPS, int LANES, int PER>
+__device__ __forceinline__ void leave_rows(const gx_head &g, double total,
+                                           const column_sums<LANES, PER> &sums,
+                                           double share, float *parts)
+{
+    __shared__ double losses[WARPS];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    static_assert(WARPS > 1, "one for the loss, others for the columns");
     if (g.loss == nullptr && g.dbias == nullptr)
         return;
-    if (r < left && threadIdx.x % lanes == 0)
-        row_loss[r] = loss;
+    total = gx_sum_over_rows<LANES>(total);
+    if (lane == 0)
+        losses[warp] = total;
+    if (g.dbias != nullptr)
+        sums.leave(parts + warp * LANES * PER);
     __syncthreads();
-    if (threadIdx.x < 32) {
-        double total = 0.0;
-
-        for (int i = threadIdx.x; i < left; i += 32)
-            total += row_loss[i];
-        total = gx_warp_sum(total);
-        if (threadIdx.x == 0)
-            leave_loss(g, total, divisor);
+    if (warp == 0) {
+        total = gx_warp_sum(lane < WARPS ? losses[lane] : 0.0);
+        if (lane == 0)
+            leave_loss(g, total, share);
     } else if (g.dbias != nullptr) {
-        for (int c = (int)threadIdx.x - 32; c < columns; c += (int)blockDim.x - 32) {
+#pragma unroll 1
+        for (int c = (int)threadIdx.x - 32; c < (int)g.columns; c += 32 * WARPS - 32) {
             float sum = 0.0f;
 
-#pragma unroll 8
-            for (int i = 0; i < left; i++)
-                sum += tile[i * ld + c];
+#pragma unroll
+            for (int w = 0; w < WARPS; w++)
+                sum += parts[w * LANES * PER + c];
             leave_column<T>(g, c, sum);
         }
     }
@@ -273,7 +240,7 @@ __device__ __forceinline__ float target_at(const gx_head &g, int64_t at)
 /* What the derivative of an element is multiplied by. */
 __device__ __forceinline__ float point_scale(const gx_head &g)
 {
-    return __fmul_rn((float)(1.0 / (double)g.divisor), g.dy != nullptr ? *g.dy : 1.0f);
+    return (float)g.share;
 }
 
 /* One element: writes its derivative and returns it; adds its loss to `total`. */
@@ -301,7 +268,7 @@ __device__ __forceinline__ void leave_points(const gx_head &g, int64_t column,
         const double all = gx_block_sum((double)total, sums);
 
         if (threadIdx.x == 0)
-            leave_loss(g, all, (double)g.divisor);
+            leave_loss(g, all, g.share);
     }
     if (g.dbias == nullptr)
         return;

@@ -165,7 +165,7 @@ static void add_softmax(gx_head *head, const gx_call *bwd)
     head->ignored = (int32_t)bwd->attr[GX_SCE_IGNORE_INDEX].i;
     head->counts = head->ignores && is_mean;
     head->smoothing = (float)bwd->attr[GX_SCE_LABEL_SMOOTHING].r;
-    head->divisor = is_mean ? head->rows : 1;
+    head->share = is_mean ? 1.0 / (double)head->rows : 1.0;
 }
 
 static void add_points(gx_head *head, const gx_call *bwd)
@@ -175,7 +175,7 @@ static void add_points(gx_head *head, const gx_call *bwd)
     head->kind = gx_pointwise_kind_of(bwd);
     head->target = bwd->arg[GX_MSE_BWD_TARGET].data;
     head->target_dtype = bwd->arg[GX_MSE_BWD_TARGET].dtype;
-    head->divisor = is_mean ? head->rows * head->columns : 1;
+    head->share = is_mean ? 1.0 / (double)(head->rows * head->columns) : 1.0;
 }
 
 /* The losses have their operands at the same numbers. */
@@ -197,7 +197,6 @@ static gx_head describe(const gx_group *group)
         .dtype = x->dtype,
         .x = x->data,
         .loss = calls.loss ? wanted(group, calls.loss, GX_SCE_OUT) : NULL,
-        .dy = gx_data(calls.bwd, GX_SCE_BWD_DY),
         .dx = wanted(group, calls.bwd, GX_SCE_BWD_DLOGITS),
         .dbias = calls.sums ? wanted(group, calls.sums, GX_EPILOGUE_BWD_DBIAS) : NULL,
     };

@@ -61,8 +61,7 @@ typedef struct gx_head {
     gx_pointwise_kind kind;
     const void *target;
     gx_dtype target_dtype; /* f32 or like x */
-    int64_t divisor;       /* of the sum over rows or elements */
-    const float *dy;       /* NULL: 1 */
+    double share;          /* of a row or an element in the loss, if none is ignored */
     float *loss;
     void *dx, *dbias;
     /* what several blocks leave for the last of them */

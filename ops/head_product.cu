@@ -30,13 +30,16 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
     float sum[MI][2 * NP][4];
     uint32_t a[TURN][ROWS][WORDS], b[TURN][NP][2][WORDS];
 
+    direct_lines<T, ROWS, true> lines_a; /* where the thread's part of a turn begins */
+
     __device__ __forceinline__ void load_a(const direct_operand<T> &p, int row, int chunk)
     {
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_chunk<T, ROWS, true, false>(a[i], p, row + ROWS * g,
+            load_lines<T, ROWS, true, false>(a[i], p, lines_a, i * WK * 16,
+                                             row + ROWS * g,
                                              (chunk + i * WK) * 16 + 4 * t);
     }
 
@@ -129,8 +132,12 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
                     sum[x][y][e] = 0.0f;
             }
         }
+        lines_a.start(pa, row + ROWS * (int)(threadIdx.x % 32 / 4),
+                      chunk * 16 + 4 * (int)(threadIdx.x % 4));
+        lines_a.settle();
         if (g.steady_b)
             load_b(pb, column, chunk);
+        gx_find_ahead(lines_a.at[0], lines_a.at[lines_a.KEPT - 1]);
         gx_begin_kernel();
         load_a(pa, row, chunk);
         if (!g.steady_b)
@@ -138,6 +145,7 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
         meanwhile();
         multiply();
         for (chunk += TURN * WK; chunk < n_chunks; chunk += TURN * WK) {
+            lines_a.advance(16 * TURN * WK);
             load_a(pa, row, chunk);
             load_b(pb, column, chunk);
             multiply();
@@ -198,45 +206,87 @@ template <typename T, int NP, int WK> struct plain_product {
     }
 };
 
-/* Bias, labels and targets are loaded while the operands are on their way. */
+/* A row of the tile is LANES threads', each of which makes PER of its elements. */
 template <typename T, typename PRODUCT>
-__global__ void __launch_bounds__(PRODUCT::THREADS, 1)
-    head_kernel(const __grid_constant__ gx_head g)
+__device__ __forceinline__ void softmax_of_product(const gx_head &g, float *tile)
 {
-    GX_DYNAMIC_SHARED(float, tile);
-    __shared__ float row_loss[PRODUCT::BM];
-    __shared__ double sums[32];
+    constexpr int BM = PRODUCT::BM, BN = PRODUCT::BN, LD = PRODUCT::LD;
+    constexpr int WK = PRODUCT::THREADS / 32, LANES = BN < 32 ? BN : 32, PER = BN / LANES;
+    constexpr int AT_ONCE = PRODUCT::THREADS / LANES,
+                  TURNS = (BM + AT_ONCE - 1) / AT_ONCE;
+    __shared__ float parts[WK * BN];
+    const int row = (int)blockIdx.y * BM, first = (int)threadIdx.x / LANES;
+    const int c = gx_lane_of<LANES>(), columns = (int)g.columns;
+    column_sums<LANES, PER> sums;
+    float bias[PER];
+    int label[TURNS];
+    double total = 0.0;
+    PRODUCT product;
+
+    product.run(g, row, 0, tile, [&] {
+#pragma unroll
+        for (int i = 0; i < PER; i++)
+            bias[i] = g.bias != nullptr && c + LANES * i < columns
+                          ? gx_to_float(static_cast<const T *>(g.bias)[c + LANES * i])
+                          : 0.0f;
+#pragma unroll
+        for (int i = 0; i < TURNS; i++) {
+            const int r = first + i * AT_ONCE;
+
+            label[i] = r < BM && row + r < (int)g.rows ? g.labels[row + r] : 0;
+        }
+    });
+    const double share = softmax_share(g);
+
+    sums.start();
+#pragma unroll
+    for (int turn = 0; turn < TURNS; turn++) {
+        const int r = first + turn * AT_ONCE;
+        const bool has_row = r < BM && row + r < (int)g.rows;
+        float x[PER];
+
+#pragma unroll
+        for (int i = 0; i < PER; i++)
+            x[i] = has_row && c + LANES * i < columns
+                       ? tile_total<BM, LD, WK>(tile, r, c + LANES * i) + bias[i]
+                       : -INFINITY;
+        if (g.out != nullptr && has_row)
+            gx_store_row<LANES>(
+                static_cast<T *>(g.out) + (int64_t)(row + r) * columns + c, x, columns);
+        total += finish_row<T, LANES>(g, x, row + r, has_row, label[turn], share);
+        sums.add(x);
+    }
+    leave_rows<T, WK>(g, total, sums, share, parts);
+    finish<T>(g, share, tile);
+}
+
+template <typename T, typename PRODUCT>
+__device__ __forceinline__ void points_of_product(const gx_head &g, float *tile)
+{
     constexpr int BM = PRODUCT::BM, BN = PRODUCT::BN, LD = PRODUCT::LD;
     constexpr int WK = PRODUCT::THREADS / 32, STEP = PRODUCT::THREADS / BN;
     constexpr int PER_THREAD = (BM + STEP - 1) / STEP;
+    __shared__ double sums[32];
     const int row = (int)blockIdx.y * BM, column = (int)blockIdx.x * BN;
     const int c = threadIdx.x % BN, first = threadIdx.x / BN;
     const bool has_column = column + c < (int)g.columns;
-    float bias = 0.0f, target[PER_THREAD];
-    float scale = 0.0f;
-    int label = 0;
+    const float scale = (float)g.share;
+    float bias = 0.0f, target[PER_THREAD], total = 0.0f, column_sum = 0.0f;
     PRODUCT product;
 
     static_assert(PRODUCT::THREADS % BN == 0, "a thread would meet several columns");
     product.run(g, row, column, tile, [&] {
         if (g.bias != nullptr && has_column)
             bias = gx_to_float(static_cast<const T *>(g.bias)[column + c]);
-        if (g.is_softmax)
-            label = label_of(g, row, BM);
-        else
-            scale = point_scale(g);
 #pragma unroll
         for (int i = 0; i < PER_THREAD; i++) {
             const int r = first + i * STEP;
 
-            target[i] = 0.0f;
-            if (!g.is_softmax && r < BM && row + r < (int)g.rows && has_column)
-                target[i] = target_at<T>(g, (row + r) * g.columns + column + c);
+            target[i] = r < BM && row + r < (int)g.rows && has_column
+                            ? target_at<T>(g, (row + r) * g.columns + column + c)
+                            : 0.0f;
         }
     });
-
-    float total = 0.0f, column_sum = 0.0f;
-
 #pragma unroll
     for (int i = 0; i < PER_THREAD; i++) {
         const int r = first + i * STEP;
@@ -248,31 +298,38 @@ __global__ void __launch_bounds__(PRODUCT::THREADS, 1)
 
         if (g.out != nullptr)
             gx_store(static_cast<T *>(g.out) + at, x);
-        if (g.is_softmax)
-            tile[r * LD + c] = x; /* over the first warp's sum, which no one else reads */
-        else
-            column_sum += point_at<T>(g, at, x, target[i], scale, &total);
+        column_sum += point_at<T>(g, at, x, target[i], scale, &total);
     }
-    double divisor = (double)g.divisor;
-
-    if (g.is_softmax) {
-        divisor = head_divisor(g, sums);
-        __syncthreads();
-        softmax_tile<T>(g, tile, LD, BM, row, label, divisor, row_loss);
-    } else {
-        leave_points<T, BN>(g, column, total, column_sum, tile, sums);
-    }
-    finish<T>(g, divisor, tile);
+    leave_points<T, BN>(g, column, total, column_sum, tile, sums);
+    finish<T>(g, g.share, tile);
 }
 
-template <typename T, bool B_TURNED> const void *tensor_kernel(int shape)
+/* Bias, labels and targets are loaded while the operands are on their way. */
+template <typename T, typename PRODUCT, bool SOFTMAX>
+__global__ void __launch_bounds__(PRODUCT::THREADS, 1)
+    head_kernel(const __grid_constant__ gx_head g)
 {
-    switch (shape) {
-#define TENSOR_CASE(i, rows, columns, warps) \
-    case i:                                  \
-        return gx_kernel(                    \
-            head_kernel<T,                   \
-                        tensor_product<T, B_TURNED, rows / 16, columns / 16, warps>>);
+    GX_DYNAMIC_SHARED(float, tile);
+
+    if constexpr (SOFTMAX)
+        softmax_of_product<T, PRODUCT>(g, tile);
+    else
+        points_of_product<T, PRODUCT>(g, tile);
+}
+
+template <typename T, typename PRODUCT> const void *of_loss(const gx_head *head)
+{
+    return head->is_softmax ? gx_kernel(head_kernel<T, PRODUCT, true>)
+                            : gx_kernel(head_kernel<T, PRODUCT, false>);
+}
+
+template <typename T, bool B_TURNED> const void *tensor_kernel(const gx_head *head)
+{
+    switch (head->shape) {
+#define TENSOR_CASE(i, rows, columns, warps)                                            \
+    case i:                                                                             \
+        return of_loss<T, tensor_product<T, B_TURNED, rows / 16, columns / 16, warps>>( \
+            head);
         GX_HEAD_TENSOR_LIST(TENSOR_CASE)
 #undef TENSOR_CASE
     default:
@@ -280,12 +337,12 @@ template <typename T, bool B_TURNED> const void *tensor_kernel(int shape)
     }
 }
 
-template <typename T> const void *plain_kernel(int shape)
+template <typename T> const void *plain_kernel(const gx_head *head)
 {
-    switch (shape) {
+    switch (head->shape) {
 #define PLAIN_CASE(i, rows, columns, warps) \
     case i:                                 \
-        return gx_kernel(head_kernel<T, plain_product<T, columns / 16, warps>>);
+        return of_loss<T, plain_product<T, columns / 16, warps>>(head);
         GX_HEAD_PLAIN_LIST(PLAIN_CASE)
 #undef PLAIN_CASE
     default:
@@ -302,14 +359,13 @@ extern "C" const void *gx_head_tensor_kernel(const gx_head *head)
     return gx_with_type(head->dtype, [&](auto of) {
         using T = typename decltype(of)::type;
 
-        return turned ? tensor_kernel<T, true>(head->shape)
-                      : tensor_kernel<T, false>(head->shape);
+        return turned ? tensor_kernel<T, true>(head) : tensor_kernel<T, false>(head);
     });
 }
 
 extern "C" const void *gx_head_plain_kernel(const gx_head *head)
 {
     return gx_with_type(head->dtype, [&](auto of) {
-        return plain_kernel<typename decltype(of)::type>(head->shape);
+        return plain_kernel<typename decltype(of)::type>(head);
     });
 }

@@ -28,9 +28,9 @@ static __device__ __forceinline__ void gx_begin_kernel()
 #endif
 }
 
-/* Ahead of gx_begin_kernel: addresses are found before the wait, which is time that nobody
- * misses. The assembler moves the wait ahead of them unless a branch that hangs on them,
- * and that is never taken, holds it. */
+/* Ahead of gx_begin_kernel: addresses are found before the wait, which is time that
+ * nobody misses. The assembler moves the wait ahead of them unless a branch that hangs on
+ * them, and that is never taken, holds it. */
 template <typename... AT> static __device__ __forceinline__ void gx_find_ahead(AT *...at)
 {
     if (((size_t)at | ...) == 0)

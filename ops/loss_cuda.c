@@ -73,6 +73,7 @@ static gx_sce describe(const gx_group *group, int32_t blocks, double *workspace)
         .ignored = (int32_t)any->attr[GX_SCE_IGNORE_INDEX].i,
         .smoothing = (float)any->attr[GX_SCE_LABEL_SMOOTHING].r,
         .divisor = is_mean ? logits->dim[0] : 1,
+        .share = 1.0 / (double)(is_mean ? logits->dim[0] : 1),
         .partial = workspace,
         .blocks = blocks,
     };
@@ -86,8 +87,7 @@ static gx_sce describe(const gx_group *group, int32_t blocks, double *workspace)
 /* Blocks when there are several. */
 static int64_t several(const gx_sce *sce, const gx_ctx *ctx)
 {
-    const int64_t rows = sce->classes > GX_SCE_WARP_CLASSES ? 1 : GX_LOSS_THREADS / 32;
-    const int64_t blocks = gx_divide_up(sce->rows, rows);
+    const int64_t blocks = gx_divide_up(sce->rows, gx_sce_rows_at_once(sce->classes));
     const int64_t most = (int64_t)ctx->n_sm * BLOCKS_PER_SM;
 
     return blocks < 1 ? 1 : blocks < most ? blocks : most;

@@ -21,14 +21,18 @@ typedef struct gx_sce {
     int32_t ignored;
     float smoothing;
     int64_t divisor; /* of the sum over rows */
+    double share;    /* one over it */
     bool counts;     /* the rows that are left are what is divided by */
     double *counted; /* where a kernel of its own counts them; NULL: there is none */
     double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;
 } gx_sce;
 
-/* A warp works on a row up to this many classes, above it a block. */
+/* A warp or less works on a row up to this many classes, above it a block. */
 enum { GX_SCE_WARP_CLASSES = 1024, GX_LOSS_THREADS = 256 };
+
+/* Rows that a block of GX_LOSS_THREADS works on at once. */
+int64_t gx_sce_rows_at_once(int64_t classes);
 
 /* The loss alone by one block, which also counts: one kernel and no workspace. */
 static inline bool gx_sce_is_one_pass(const gx_sce *sce)

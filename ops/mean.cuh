@@ -47,7 +47,7 @@ static inline gx_status gx_mean_load(int32_t n_partial, gx_error *err)
 {
     return n_partial == 1
                ? GX_OK
-               : gx_load_kernel((const void *)gx_mean_kernel, 0, "mean_kernel", err);
+               : gx_load_kernel(gx_kernel(gx_mean_kernel), 0, "mean_kernel", err);
 }
 
 /* Nothing where one block has done it all. */
@@ -59,7 +59,7 @@ static inline gx_status gx_mean_launch(const double *partial, int32_t n_partial,
 
     if (n_partial == 1)
         return GX_OK;
-    return gx_launch(ctx, "mean_kernel", (const void *)gx_mean_kernel, dim3(1),
+    return gx_launch(ctx, "mean_kernel", gx_kernel(gx_mean_kernel), dim3(1),
                      dim3(GX_MEAN_THREADS), 0, args, err);
 }
 

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     const U *target = static_cast<const U *>(g.target);
     T *dx = static_cast<T *>(g.dx);
     const float dy = g.dy != nullptr ? *g.dy : 1.0f;
-    const float scale = __fmul_rn((float)(1.0 / (double)g.divisor), dy);
+    const float scale = __fmul_rn((float)g.share, dy);
     const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t threads = (int64_t)gridDim.x * blockDim.x;
     const int64_t in_vectors = g.n / N * N;

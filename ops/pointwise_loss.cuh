@@ -2,6 +2,7 @@
 #ifndef GX_POINTWISE_LOSS_CUH
 #define GX_POINTWISE_LOSS_CUH
 
+#include "kernel.cuh"
 #include "pointwise_loss_kernels.h"
 
 /* The loss of one element; `slope` gets its derivative. For bce nothing overflows, and
@@ -10,7 +11,7 @@ static __device__ __forceinline__ float gx_point(gx_pointwise_kind kind, float x
                                                  float target, float *slope)
 {
     if (kind == GX_POINT_BCE) {
-        const float e = expf(-fabsf(x)), rest = e / (1.0f + e);
+        const float e = expf(-fabsf(x)), rest = e * gx_reciprocal(1.0f + e);
 
         *slope = x > 0.0f ? (1.0f - target) - rest : rest - target;
         return (x > 0.0f ? x * (1.0f - target) : -x * target) + log1pf(e);

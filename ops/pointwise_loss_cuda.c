@@ -74,6 +74,7 @@ static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *w
         .dx = bwd ? bwd->arg[GX_MSE_BWD_DX].data : NULL,
         .dy = bwd ? gx_data(bwd, GX_MSE_BWD_DY) : NULL,
         .divisor = is_mean ? gx_count(x) : 1,
+        .share = is_mean ? 1.0 / (double)gx_count(x) : 1.0,
         .partial = workspace,
         .blocks = blocks,
     };

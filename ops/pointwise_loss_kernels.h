@@ -25,6 +25,7 @@ typedef struct gx_pointwise_loss {
     void *dx;
     const float *dy;
     int64_t divisor; /* of the sum over elements */
+    double share;    /* one over it */
     double *partial; /* [blocks], when there is more than one and out is wanted */
     int32_t blocks;
 } gx_pointwise_loss;

@@ -99,11 +99,11 @@ static void expect_tensor(const update *u, int group, tensor *t)
         const double moved =
             expect_element(u, group, done + 1, &weight->value[i], o[1].value[i], m, v);
 
-        weight->magnitude[i] = moved;
+        weight->magnitude[i] = 4.0 + moved; /* of what is added up, at most */
         o[0].value[i] = weight->value[i];
-        o[0].magnitude[i] = moved;
+        o[0].magnitude[i] = weight->magnitude[i];
         for (int p = 2; p < MASTER && is_there(u, p); p++)
-            o[p].magnitude[i] = 8.0; /* of what is added up, at most */
+            o[p].magnitude[i] = 4.0;
     }
 }
 

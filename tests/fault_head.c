@@ -255,11 +255,13 @@ static void what_blocks_leave_hangs_on_the_shape(void **state)
     head.shape = 1;
     assert_int_equal(gx_head_row_tiles(&head), 1);
     assert_int_equal(gx_head_blocks(&head), 2);
-    /* The padded rows of a tile, at least a float a thread, and a loss a row. */
+    /* The columns that the threads of a warp hold, by warp, at least a float a thread. */
     head.is_softmax = true;
-    assert_int_equal(gx_head_shared_bytes(&head), 4 * (64 * 33 + 64));
+    assert_int_equal(gx_head_shared_bytes(&head), 4 * 16 * 128);
+    head.columns = 1000;
+    assert_int_equal(gx_head_shared_bytes(&head), 4 * 8 * 1024);
     head.columns = 2;
-    assert_int_equal(gx_head_shared_bytes(&head), 4 * (512 + 64));
+    assert_int_equal(gx_head_shared_bytes(&head), 4 * 512);
 }
 
 /* --- tickets --- */
