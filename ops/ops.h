@@ -165,8 +165,8 @@ typedef enum gx_repeat {
     GX_ONCE,
     GX_REPEAT_LAST, /* the last op may stand any number of times: the whole run */
     GX_REPEAT_ALL,  /* the pattern may stand at least twice: what `takes` says */
-    /* What stands before the last op may stand up to GX_MAX_REPEATS times, and the last op
-     * any number of times behind it: the whole of both runs. */
+    /* What stands before the last op may stand up to GX_MAX_REPEATS times, and the last
+     * op any number of times behind it: the whole of both runs. */
     GX_REPEAT_BOTH
 } gx_repeat;
 

@@ -75,6 +75,22 @@ static int run_sample(const char *text, const char *precision, const char *force
     return n_forced;
 }
 
+void planned_data_first(const char *path, const char *force, int lanes,
+                        planned_look *look, void *user)
+{
+    gx_graph *graph = NULL;
+    gx_error err = { 0 };
+
+    assert_ok(gx_graph_load(path, NULL, &graph, NULL, &err), &err);
+    planned of = planned_open(graph, force, lanes);
+
+    assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
+    look(of.plan, user);
+    assert_ok(planned_run(&of, &err), &err);
+    planned_close(&of);
+    gx_graph_free(graph);
+}
+
 int planned_samples(const char *const *rows, const char *const *precisions,
                     const char *force, planned_look *look, void *user)
 {

@@ -24,6 +24,11 @@ gx_status planned_run(void *user, gx_error *err);
 /* Told of each plan before it runs. */
 typedef void planned_look(const gx_plan *plan, void *user);
 
+/* Plans the model of a file, which must come out with the data gradients first, and runs
+ * it. */
+void planned_data_first(const char *path, const char *force, int lanes,
+                        planned_look *look, void *user);
+
 /* Plans every sample of the rows in each of the precisions (both end with NULL) and runs
  * it; a failure fails the test. `look` may be NULL. Returns how many units were forced.
  */

@@ -399,22 +399,14 @@ static void a_training_step_has_three_runs(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * ARRAY_SIZE(models); i++) {
         const runs *expected = &models[i / 2].of;
-        gx_graph *graph = NULL;
         runs r = { 0 };
-        gx_error err = { 0 };
 
-        assert_ok(gx_graph_load(models[i / 2].path, NULL, &graph, NULL, &err), &err);
-        planned of = planned_open(graph, "chain,weights", 1 + (int)(i % 2));
-
-        assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
-        count_runs(of.plan, &r);
+        planned_data_first(models[i / 2].path, "chain,weights", 1 + (int)(i % 2),
+                           count_runs, &r);
         assert_int_equal(r.forward, expected->forward);
         assert_int_equal(r.backward, expected->backward);
         assert_int_equal(r.weights, expected->weights);
         assert_int_equal(r.n, expected->n);
-        assert_ok(planned_run(&of, &err), &err);
-        planned_close(&of);
-        gx_graph_free(graph);
     }
     assert_int_equal(fake_live(), 0);
 }

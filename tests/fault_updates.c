@@ -145,20 +145,12 @@ static void a_training_step_has_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2 * ARRAY_SIZE(models); i++) {
-        gx_graph *graph = NULL;
         runs r = { 0 };
-        gx_error err = { 0 };
 
-        assert_ok(gx_graph_load(models[i / 2].path, NULL, &graph, NULL, &err), &err);
-        planned of = planned_open(graph, "weights_update", 1 + (int)(i % 2));
-
-        assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
-        count_runs(of.plan, &r);
+        planned_data_first(models[i / 2].path, "weights_update", 1 + (int)(i % 2),
+                           count_runs, &r);
         assert_int_equal(r.n, 1);
         assert_int_equal(r.n_nodes, models[i / 2].n_nodes);
-        assert_ok(planned_run(&of, &err), &err);
-        planned_close(&of);
-        gx_graph_free(graph);
     }
     assert_int_equal(fake_live(), 0);
 }
