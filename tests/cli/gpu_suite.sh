@@ -111,6 +111,7 @@ says '^  plain gpu_kernels$'
 says '^  plain conformance.1$'
 says '^  synccheck gpu_rows$'
 ! grep -q 'all passed' "$work/out" || fail "gpu_suite calls it all passed"
+! grep -q Killed "$work/err" || fail "gpu_suite lets bash tell whom it killed"
 
 # And is run by name later.
 rm "$work/gpu_kernels" "$work/conformance"
@@ -119,7 +120,21 @@ says '^plain +gpu_kernels +ok'
 says '^plain +conformance, all +conformance: 10 checks'
 ! grep -q gpu_gemm "$work/out" || fail "--only runs gpu_gemm too"
 
+# A folder is the caller's.
+(cd "$work" && "$OLDPWD/../gpu_suite" --only gpu_gemm build >"$work/out") ||
+    fail "no build in the caller's folder"
+
 suite 2 --only gpu_none "$build"
+suite 2 --only gpu_gemm,gpu_none "$build"
+suite 2 --only gpu_gemm,,gpu_rows "$build"
+for value in 0 -1 08 1.5 a; do
+    GPU_SUITE_JOBS=$value suite 2 "$build"
+    GPU_SUITE_LIMIT=$value suite 2 "$build"
+done
+for value in , ,0 0,,1 a '0;1' '0 1'; do
+    GPU_SUITE_DEVICES=$value suite 2 "$build"
+    grep -q "GPU_SUITE_DEVICES: expected" "$work/err" || fail "devices '$value' are taken"
+done
 suite 2 --budget 0 "$build"
 suite 2 --budget
 says "^Exit status: 0 all passed"
