@@ -51,7 +51,8 @@ static const gx_command commands[] = {
       "allowed twice the rate besides for the few elements whose gradient is so near 0\n"
       "that rounding turns its sign, which is all that a first step of AdamW goes by.\n"
       "Where terms cancel, as in the gradient of an attention layer's key bias, allowed\n"
-      "is also what rounding is measured to make of the tensor.\n",
+      "is also what rounding is measured to make of the tensor. 1e-12 is allowed in any\n"
+      "case, so that of smaller numbers nothing is said.\n",
       "gexec check graphs/examples/deep_narrow.yaml --set width=64 --samples 8",
       GX_CMD_CHECK, gx_cmd_check },
     { "plan", "MODEL",
