@@ -17,7 +17,7 @@ import warnings
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools", "bench"))
 
-from result_file import result_file  # noqa: E402
+from arguments import result_file  # noqa: E402
 
 # Half a unit in the last place of 1: the largest relative error of one rounding.
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}

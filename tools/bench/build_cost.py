@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 
+from arguments import result_file
 from chain import FORMS, ROOT, chain
-from result_file import result_file
 
 
 class Failed(Exception):

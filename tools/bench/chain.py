@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from result_file import result_file
+from arguments import result_file
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FORMS = {"shared": "one parameter for all", "own": "a parameter, bias and relu each"}

@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-from result_file import result_file
+from arguments import result_file
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What the table shows, each under the names that it has on one card or another.

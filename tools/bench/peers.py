@@ -27,9 +27,9 @@ import sys
 import tempfile
 import time
 
+from arguments import result_file
 from peer import ahead, cases, child, floors, rounds, table, values
 from peer.child import Failed
-from result_file import result_file
 
 RANDOM_PEERS = ("torch_compile", "torch_compile_all", "jax_jit", "jax_scan")
 
