@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""tools/bench/build_cost.py over a program that stands in for gexec, and its models by gexec.
+"""tools/bench/build_cost.py and chain.py over a program that stands in for gexec, and their models
+by gexec.
 
     tests/bench/test_build_cost.py GEXEC
 """
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -15,16 +17,23 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BENCH = os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools", "bench")
 PROGRAM = os.path.join(BENCH, "build_cost.py")
+CHAIN = os.path.join(BENCH, "chain.py")
 GEXEC = ""
-# A node costs 3 us to capture and 4 to instantiate; a model with biases may fail or hang.
+# A node costs 3 us to capture and 4 to instantiate; a model with biases may end with
+# a status, hang, or have no result.
 FAKE = f"""#!{sys.executable}
 import json, os, sys, time
+if sys.argv[1:] == ["--version"]:
+    print("gexec 9.9")
+    sys.exit()
+trouble = os.environ.get("TROUBLE", "")
 model = open(sys.argv[2]).read()
 n = model.count("op: gemm")
-if "bias" in model and "TROUBLE" in os.environ:
-    if os.environ["TROUBLE"] == "hang":
+if "bias" in model and trouble:
+    if trouble == "hang":
         time.sleep(600)
-    sys.exit(4)
+    print('{{"graph_nodes": 1}}' if trouble == "{{}}" else "no JSON")
+    sys.exit(int(trouble) if trouble.isdigit() else 0)
 print(json.dumps({{"graph_nodes": n, "costs_s": {{"capture": 3e-6 * n, "instantiate": 4e-6 * n}},
                   "environment": {{"card": "A card", "words": sys.argv[1:]}}}}))
 """
@@ -64,11 +73,15 @@ class BuildCost(unittest.TestCase):
         self.assertEqual(self.run_it("--limit", "6.9")[0].returncode, 1)
 
     def test_what_was_done_is_kept_when_the_rest_fails(self):
-        for trouble, words, reason in (
-                ("fail", [], "gexec compare ended with status 4"),
-                ("hang", ["--budget", "10"], "no time left")):
+        for trouble, words, status, reason in (
+                ("1", [], 1, "gexec compare found that bits differ"),
+                ("2", [], 2, "gexec compare ended with status 2"),
+                ("4", [], 3, "gexec compare ended with status 4"),
+                ("words", [], 3, "gexec compare told no costs"),
+                ("{}", [], 3, "gexec compare told no costs"),
+                ("hang", ["--budget", "10"], 3, "no time left")):
             done, report = self.run_it(*words, TROUBLE=trouble)
-            self.assertEqual(done.returncode, 3)
+            self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(f"a parameter, bias and relu each: {reason}", done.stderr)
             self.assertEqual([result["form"] for result in report["results"]], ["shared"])
             self.assertEqual(report["missing"], {"own": reason})
@@ -76,9 +89,8 @@ class BuildCost(unittest.TestCase):
     def test_its_models_run(self):
         for form in ("shared", "own"):
             with open(self.model, "w") as file:
-                subprocess.run([sys.executable, os.path.join(BENCH, "chain.py"), "--write", "1000",
-                                form], stdout=file, check=True,
-                               env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+                subprocess.run([sys.executable, CHAIN, "--write", "1000", form], stdout=file,
+                               check=True, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
             done = subprocess.run([GEXEC, "run", self.model, "--device", "cpu", "-q", "--json",
                                    "-"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, f"{form}: {done.stderr}")
@@ -87,12 +99,57 @@ class BuildCost(unittest.TestCase):
             self.assertEqual([output["not_finite"] for output in told["outputs"]], [0], form)
 
     def test_bad_usage_is_2(self):
-        for words in (["--repeats", "0"], ["--budget", "0"]):
-            self.assertEqual(self.run_it(*words)[0].returncode, 2)
-        done, _ = self.run_it("--json", "/no/such/file")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--json: /no/such/file cannot be written: No such file", done.stderr)
-        self.assertEqual(done.stdout, "")
+        for words, says in (
+                (["--repeats", "0"], "--repeats: expected a number from 1"),
+                (["--budget", "0"], "--budget: expected a number from 1 to 1000000, not '0'"),
+                (["--budget", "nan"], "--budget: expected a number from 1 to 1000000, not 'nan'"),
+                (["--budget", "1e300"], "not '1e300'"),
+                (["--limit", "nan"], "--limit: expected a number from 0 to 1000000, not 'nan'"),
+                (["--limit", "inf"], "not 'inf'"),
+                (["--limit", "x"], "not 'x'"),
+                (["--json", ""], "--json: expected a file"),
+                (["--json", "/no/such/file"],
+                 "--json: /no/such/file cannot be written: No such file")):
+            done, _ = self.run_it(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(says, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def chain(self, *words):
+        return subprocess.run([sys.executable, CHAIN, *words], capture_output=True, text=True,
+                              env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+
+    def test_what_is_no_gexec_is_3(self):
+        with open(self.model, "w") as file:  # no program in it, but may be run
+            file.write("no program")
+        os.chmod(self.model, 0o755)
+        for path, says in ((HERE, "Permission denied"), ("/no/such", "No such file"),
+                           (self.model, "Exec format error"), ("", ""),
+                           (shutil.which("true"), "not gexec"),
+                           (shutil.which("false"), "not gexec")):
+            for done in (self.run_it("--gexec", path)[0], self.chain("--gexec", path)):
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertRegex(done.stderr, rf"\A(build_cost|chain)\.py: {path}: .*{says}.*; "
+                                 r"build it or name it with --gexec\n\Z")
+                self.assertEqual(done.stdout, "")
+
+    def test_a_plan_that_fails_ends_the_chain_with_3(self):
+        with open(self.fake, "w") as file:
+            file.write('#!/bin/sh\n[ "$1" = --version ] && echo gexec 9.9\n')
+        done = self.chain("--gexec", self.fake)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stderr, "chain.py: gexec ended with status 1\n")
+
+    def test_bad_usage_of_the_chain_is_2(self):
+        for words, says in ((["--write", "\u00b2", "own"], "--write: expected a length from 1"),
+                            (["--write", "9" * 5000, "own"], "--write: expected a length"),
+                            (["--write", "0", "own"], "--write: expected a length"),
+                            (["--write", "1", "other"], "one of shared, own"),
+                            (["--json", ""], "--json: expected a file")):
+            done = self.chain("--gexec", self.fake, *words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
+            self.assertEqual(done.stdout, "")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -152,8 +153,26 @@ class Program(unittest.TestCase):
         done = self.model("mnist_mlp", "--ncu", "/no/such/ncu")
         self.assertEqual(done.returncode, 3)
         self.assertIn("/no/such/ncu", done.stderr)
-        for words in ([], ["/no/such.yaml"], ["--read", SAMPLE, "--kernels", "0"]):
-            self.assertEqual(self.run_it(*words).returncode, 2, words)
+        for words, says in (([], "expected a model"), (["/no/such.yaml"], "no such file"),
+                            ([""], "'': no such file"), (["--read", ""], "'': no such file"),
+                            (["--read", SAMPLE, "--kernels", "0"], "--kernels: expected"),
+                            (["--read", SAMPLE, "--limit", "nan"], "--limit: expected"),
+                            (["--read", SAMPLE, "--json", ""], "--json: expected a file")):
+            done = self.run_it(*words)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
+
+    def test_other_programs_are_3(self):
+        true = shutil.which("true")
+        for words, says in ((["--gexec", true], "this is not gexec; build it"),
+                            (["--gexec", self.folder], "Permission denied; build it"),
+                            (["--flags=-h"], "gexec run wrote no result"),
+                            (["--ncu", true], "true wrote no log")):
+            done = self.model("mnist_mlp", *words)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn(says, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertFalse(os.path.exists(self.path("words")), "ncu ran")
 
     def test_a_result_without_a_place_is_found_before_the_run(self):
         self.write("kept", "kept")

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -395,9 +396,11 @@ class Program(Folder):
                            "--peers", "jax_jit", ways={"gexec": {"ready": "error"}})
         self.assertEqual(done.returncode, 3)
         self.assertIn("- gexec: n/a in tiny f32: RuntimeError: it cannot", done.stdout)
-        done = self.run_it("--gexec", "/no/such", "--workloads", "tiny")
-        self.assertEqual(done.returncode, 3)
-        self.assertIn("build it", done.stderr)
+        for path in ("/no/such", self.folder, shutil.which("true"), shutil.which("false")):
+            done = self.run_it("--gexec", path, "--workloads", "tiny")
+            self.assertEqual(done.returncode, 3)
+            self.assertRegex(done.stderr, rf"\Apeers.py: {path}: .*; build it .*\n\Z")
+            self.assertEqual(done.stdout, "")
 
     def test_cases_beyond_the_time_are_told(self):
         done = self.run_it("--workloads", "tiny", "--types", "f32,bf16", "--budget", "1",
@@ -470,6 +473,17 @@ class Program(Folder):
                             (["--peers", ","], "expected some of"),
                             (["--pairs", "0"], "expected 1 or more"),
                             (["--compile-limit", "0"], "--compile-limit: expected"),
+                            (["--compile-limit", "nan"], "--compile-limit: expected"),
+                            (["--limit", "nan"], "--limit: expected"),
+                            (["--budget", "nan"], "--budget: expected"),
+                            (["--types", "f32,bf16,f32"], "--types: 'f32' is there more than"),
+                            (["--workloads", "tiny,tiny"], "--workloads: 'tiny' is there more"),
+                            (["--peers", "jax_jit,jax_jit"], "--peers: 'jax_jit' is there more"),
+                            (["--ours", "gexec,gexec"], "--ours: 'gexec' is there more"),
+                            (["--ceilings", ""], "--ceilings"),
+                            (["--keep", ""], "--keep: '' cannot be a folder"),
+                            (["--keep", self.fake], "cannot be a folder: File exists"),
+                            (["--json", ""], "--json: expected a file"),
                             (["--ours", "gexec_many"], "gexec has to be among them"),
                             (["--many", "5000"], "at most 4096"),
                             (["--ceilings", "/no/such"], "--ceilings"),

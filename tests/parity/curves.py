@@ -15,7 +15,7 @@ an optimizer keeps too (f64 beside gexec run --exact; f32 beside tf32). The figu
 any step, over PyTorch's there, or a tenth of its first where that is more. On the CPU tf32 is f32, for nothing rounds operands there.
 
 Exit status: 0 all is within its bounds; 1 something is not, a model did not learn, or gexec
-failed; 2 bad usage; 3 no PyTorch, no GPU, or time was out before all was compared.
+failed; 2 bad usage; 3 no gexec, no PyTorch, no GPU, or time was out before all was compared.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import shutil
 import tempfile
 
 import model
+from arguments import need_gexec, words_of
 
 STEPS = 100
 TYPES = {"cpu": ("f64", "f32", "bf16", "f16"), "gpu": ("f32", "tf32", "bf16", "f16")}
@@ -284,14 +285,13 @@ def main():
     parser.add_argument("--only", metavar="LIST", help="of " + ", ".join(CURVES))
     parser.add_argument("--types", metavar="LIST", help="of " + ", ".join(ALLOWED))
     args = parser.parse_args()
-    names = args.only.split(",") if args.only else list(CURVES)
-    types = args.types.split(",") if args.types else TYPES[args.device]
-    for name in names:
-        if name not in CURVES:
-            parser.error(f"no model is named '{name}'")
-    for dtype in types:
-        if dtype not in ALLOWED or (dtype == "f64" and args.device == "gpu"):
-            parser.error(f"--types {dtype}: not a type of this device")
+    names = list(CURVES) if args.only is None else \
+        words_of(parser, "--only", args.only, CURVES)
+    types = TYPES[args.device] if args.types is None else \
+        words_of(parser, "--types", args.types, ALLOWED)
+    if "f64" in types and args.device == "gpu":
+        parser.error("--types f64: not a type of this device")
+    need_gexec(args.gexec)
     model.start_clock(args)
     torch = model.import_torch()
     model.quiet_schedulers()

@@ -17,7 +17,7 @@ import warnings
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools", "bench"))
 
-from result_file import result_file  # noqa: E402
+from arguments import result_file, result_folder, seconds  # noqa: E402
 
 # Half a unit in the last place of 1: the largest relative error of one rounding.
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
@@ -53,8 +53,9 @@ def add_arguments(parser):
                         help="more flags for gexec run, as '--unfused --lanes 2'")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N",
                         help="processes side by side (default 1); the results are the same")
-    parser.add_argument("--keep", metavar="DIR", help="keep models and tensors there")
-    parser.add_argument("--budget", type=positive, metavar="S",
+    parser.add_argument("--keep", type=result_folder, metavar="DIR",
+                        help="keep models and tensors there")
+    parser.add_argument("--budget", type=seconds, metavar="S",
                         help="seconds for everything; what is not done then is named")
     parser.add_argument("--commit", metavar="NAME", help="what is compared, for the record")
     parser.add_argument("--json", type=result_file, metavar="FILE",

@@ -14,7 +14,7 @@ On the CPU the types are f32 and f64, in which gexec keeps every tensor in doubl
 latter two in double from the same numbers, so that its own roundings are not ours.
 
 Exit status: 0 all is within its bounds; 1 something is not, or gexec failed; 2 bad usage; 3 no
-PyTorch, no GPU, or time was out before all was compared.
+gexec, no PyTorch, no GPU, or time was out before all was compared.
 """
 
 import argparse
@@ -29,6 +29,7 @@ import tempfile
 import cases
 import model
 import optimizers
+from arguments import need_gexec, words_of
 
 TYPES = {"cpu": ("f32", "f64"), "gpu": ("f32", "bf16", "f16")}
 
@@ -38,16 +39,18 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     model.add_arguments(parser)
     parser.add_argument("--only", metavar="LIST", help="these ops or optimizers alone")
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=model.positive, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--types", metavar="LIST", help="of f32, f64 (CPU), bf16 and f16")
     args = parser.parse_args()
-    args.types = args.types.split(",") if args.types else TYPES[args.device]
-    for dtype in args.types:
-        if dtype not in model.ROUNDOFF:
-            parser.error(f"--types {dtype}: expected one of {', '.join(model.ROUNDOFF)}")
-        if dtype == "f64" and args.device == "gpu":
-            parser.error("only the CPU keeps f64")
+    if args.only is not None:
+        names = {name: None for name, *_ in optimizers.configurations()}
+        args.only = words_of(parser, "--only", args.only, [*cases.ROWS, *names])
+    args.types = TYPES[args.device] if args.types is None else \
+        words_of(parser, "--types", args.types, model.ROUNDOFF)
+    if "f64" in args.types and args.device == "gpu":
+        parser.error("only the CPU keeps f64")
+    need_gexec(args.gexec)
     return args
 
 
@@ -240,7 +243,6 @@ def main():
     args = arguments()
     model.start_clock(args)
     torch = model.import_torch()
-    only = args.only.split(",") if args.only else None
     folder = args.keep or tempfile.mkdtemp()
     entries = catalogue(args)
     not_drawn = {name: cases.reason(name) for name in entries if name not in cases.ROWS}
@@ -248,7 +250,7 @@ def main():
                           not_drawn=not_drawn, fields_not_drawn=[])
     rows, of_optimizers = report.data["ops"], report.data["optimizers"]
     drawn = [entry for name, entry in entries.items()
-             if name in cases.ROWS and (not only or name in only)]
+             if name in cases.ROWS and (not args.only or name in args.only)]
     try:
         compare_all(args, report, "ops", compare_op,
                     [(entry, dtype, os.path.join(folder, f"{entry['name']}-{dtype}"))
@@ -256,12 +258,12 @@ def main():
                     lambda entry, dtype, folder: f"{entry['name']} {dtype}")
         compare_all(args, report, "optimizers", optimizers.compare,
                     [(dtype, i, folder) for dtype in args.types
-                     for i in optimizers.numbers_of(dtype, only)], OPTIMIZERS_HEAD,
+                     for i in optimizers.numbers_of(dtype, args.only)], OPTIMIZERS_HEAD,
                     print_optimizer, lambda dtype, i, folder: optimizers.name_of(i, dtype))
     finally:
         if not args.keep:
             shutil.rmtree(folder)
-    if not only:
+    if not args.only:
         print("\nNot drawn:")
         for name, reason in not_drawn.items():
             print(f"  {name}: {reason or 'NO REASON IS GIVEN: FAILED'}")

@@ -9,7 +9,9 @@ import io
 import contextlib
 import json
 import os
+import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +20,7 @@ import unittest
 sys.dont_write_bytecode = True
 import model  # noqa: E402
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 # Ends as the model's name says.
 FAKE = f"""#!{sys.executable}
 import json, sys, time
@@ -57,7 +60,7 @@ class Tasks(unittest.TestCase):
 
     def test_a_result_without_a_place_is_found_before_the_run(self):
         for path, why in (("/no/such/file", "cannot be written: No such file"),
-                          (self.folder, "this is a folder")):
+                          (self.folder, "this is a folder"), ("", "expected a file")):
             said = io.StringIO()
             with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as end:
                 self.arguments("--json", path)
@@ -122,6 +125,41 @@ class Tasks(unittest.TestCase):
         args.end = time.monotonic() - 1
         with self.assertRaises(model.OutOfTime):
             model.left(args)
+
+
+class Programs(unittest.TestCase):
+    """Both scripts, as far as they come before PyTorch."""
+
+    def ends(self, script, *words):
+        return subprocess.run([sys.executable, os.path.join(HERE, script), *words],
+                              capture_output=True, text=True,
+                              env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+
+    def test_bad_usage_is_2(self):
+        for script, word in (("parity.py", "add"), ("curves.py", "deep")):
+            for words, says in ((["--types", "f32,f32"], "--types: 'f32' is there more than once"),
+                                (["--types", "f8"], "--types: 'f8' is none of"),
+                                (["--types", ""], "--types: expected some of"),
+                                (["--types", "f64", "--device", "gpu"], "f64"),
+                                (["--only", f"{word},{word}"], f"--only: '{word}' is there more"),
+                                (["--only", "other"], "--only: 'other' is none of"),
+                                (["--only", ""], "--only: expected some of"),
+                                (["--budget", "nan"], "--budget: expected a number"),
+                                (["--budget", "1e300"], "--budget: expected a number"),
+                                (["--keep", __file__], "--keep: "),
+                                (["--json", ""], "--json: expected a file")):
+                done = self.ends(script, *words)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{script}: error: ", done.stderr)
+                self.assertIn(says, done.stderr)
+        self.assertEqual(self.ends("parity.py", "--draws", "0").returncode, 2)
+
+    def test_what_is_no_gexec_is_3(self):
+        for script in ("parity.py", "curves.py"):
+            for path in ("/no/such", HERE, shutil.which("true")):
+                done = self.ends(script, "--gexec", path)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertRegex(done.stderr, rf"\A{script}: {path}: .*; build it .*\n\Z")
 
 
 if __name__ == "__main__":

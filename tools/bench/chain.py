@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from result_file import result_file
+from arguments import need_gexec, result_file
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FORMS = {"shared": "one parameter for all", "own": "a parameter, bias and relu each"}
@@ -59,7 +59,9 @@ def plan(gexec, path):
     _, status, usage = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - begin
     if status != 0:
-        sys.exit(f"chain.py: gexec ended with status {os.waitstatus_to_exitcode(status)}")
+        print(f"chain.py: gexec ended with status {os.waitstatus_to_exitcode(status)}",
+              file=sys.stderr)
+        sys.exit(3)
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
@@ -71,15 +73,15 @@ def main():
     parser.add_argument("--json", type=result_file, metavar="FILE", help="raw results")
     args = parser.parse_args()
     if args.write:
-        length, form = args.write
-        if not length.isdigit() or int(length) < 1 or form not in FORMS:
+        try:
+            length, form = int(args.write[0]), args.write[1]
+        except ValueError:
+            length, form = 0, None
+        if length < 1 or form not in FORMS:
             parser.error(f"--write: expected a length from 1 and one of {', '.join(FORMS)}")
-        sys.stdout.write(chain(int(length), form))
+        sys.stdout.write(chain(length, form))
         return
-    if not os.access(args.gexec, os.X_OK):
-        print(f"chain.py: no program {args.gexec}; build it or name it with --gexec",
-              file=sys.stderr)
-        sys.exit(3)
+    need_gexec(args.gexec)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     results = []
     with tempfile.TemporaryDirectory() as folder:

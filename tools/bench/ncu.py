@@ -12,7 +12,8 @@ ncu runs a kernel several times, each alone, with what was in the caches before,
 that it finds: durations are not those of a step, and are there to tell which kernels are heavy.
 Only kernels of gexec's own count, unless --all names the libraries' too.
 
-Exit status: 0 done; 2 bad usage; 3 no ncu, no GPU, or ncu may not read the counters.
+Exit status: 0 done; 2 bad usage; 3 no gexec, no ncu, no GPU, or ncu may not read the
+counters.
 """
 
 import argparse
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 
-from result_file import result_file
+from arguments import need_gexec, result_file, seconds
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What the table shows, each under the names that it has on one card or another.
@@ -114,14 +115,19 @@ def profile(args, folder):
     command = [args.gexec, "run", model, "--eager", "--steps", "1", "--evaluate", "never", "-q",
                "--plan", plan, *args.flags.split()]
     run([*command, "--no-cache", "--json", told], args.limit)  # makes the plan
-    with open(told) as file:
-        environment = json.load(file)["environment"]
+    try:
+        with open(told) as file:
+            environment = json.load(file)["environment"]
+    except OSError:
+        raise Failed("gexec run wrote no result") from None
     metrics = chosen_metrics(args.ncu, args.limit)
     log = args.log or os.path.join(folder, "ncu.csv")
     run([args.ncu, "--csv", "--page", "raw", "--print-units", "base", "--nvtx",
          "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none",
          "--metrics", ",".join(metrics.values()), "--force-overwrite", "--log-file", log,
          *command, "--nsys-window"], args.limit)
+    if not os.path.exists(log):
+        raise Failed(f"{args.ncu} wrote no log")
     return log, environment
 
 
@@ -246,7 +252,7 @@ def arguments():
     add("--kernels", type=int, default=3, metavar="N", help="how many are told (default 3)")
     add("--all", action="store_true", help="those of the libraries too")
     add("--flags", default="", help="more flags for gexec run")
-    add("--limit", type=float, default=300, metavar="S",
+    add("--limit", type=seconds, default=300, metavar="S",
         help="seconds for each program that is run (default 300)")
     add("--log", type=result_file, metavar="FILE", help="keep what ncu wrote there")
     add("--read", metavar="FILE", help="instead of a run: such a file")
@@ -255,12 +261,14 @@ def arguments():
     args = parser.parse_args()
     if (args.model is None) == (args.read is None):
         parser.error("expected a model, or --read FILE")
-    if args.kernels < 1 or args.limit < 1:
-        parser.error("--kernels and --limit: expected 1 or more")
+    if args.kernels < 1:
+        parser.error("--kernels: expected 1 or more")
     for path in (args.model, args.read):
-        if path and not os.path.isfile(path):
-            parser.error(f"{path}: no such file")
+        if path is not None and not os.path.isfile(path):
+            parser.error(f"'{path}': no such file")
     args.gexec = os.path.abspath(args.gexec)
+    if args.model:
+        need_gexec(args.gexec)
     return args
 
 

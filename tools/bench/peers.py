@@ -27,9 +27,9 @@ import sys
 import tempfile
 import time
 
+from arguments import need_gexec, result_file, result_folder, seconds, words_of
 from peer import ahead, cases, child, floors, rounds, table, values
 from peer.child import Failed
-from result_file import result_file
 
 RANDOM_PEERS = ("torch_compile", "torch_compile_all", "jax_jit", "jax_scan")
 
@@ -52,21 +52,6 @@ class Stopped(Exception):
 
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, handle)
-
-
-def stop(status, message):
-    print(f"peers.py: {message}", file=sys.stderr)
-    sys.exit(status)
-
-
-def words(parser, name, text, known):
-    found = [word for word in text.split(",") if word]
-    for word in found:
-        if word not in known:
-            parser.error(f"{name}: '{word}' is none of {', '.join(known)}")
-    if not found:
-        parser.error(f"{name}: expected some of {', '.join(known)}")
-    return found
 
 
 def make_parser():
@@ -93,17 +78,18 @@ def make_parser():
         help="steps a launch of gexec_many, gexec_loop and jax_scan (default 50)")
     add("--device", choices=("gpu", "cpu"), default="gpu",
         help="cpu: losses alone, of the ways that a CPU has")
-    add("--limit", type=float, default=90, metavar="S",
+    add("--limit", type=seconds, default=90, metavar="S",
         help="seconds that a way may take to be ready, or for an answer (default 90)")
     add("--jobs", type=int, default=0, metavar="N", help="processes that compile ahead "
         "(default: half the cores)")
-    add("--compile-limit", type=float, default=240, metavar="S",
+    add("--compile-limit", type=seconds, default=240, metavar="S",
         help="seconds for all that is compiled ahead (default 240)")
-    add("--budget", type=float, default=540, metavar="S",
+    add("--budget", type=seconds, default=540, metavar="S",
         help="seconds for everything; what no longer fits is named (default 540)")
     add("--ceilings", metavar="FILE", help="JSON of gexec doctor --measure, for the floors")
     add("--flags", default="", help="more flags for gexec run")
-    add("--keep", metavar="DIR", help="keep the written models and all messages there")
+    add("--keep", type=result_folder, metavar="DIR",
+        help="keep the written models and all messages there")
     add("--commit", metavar="NAME", help="what is measured, for the record")
     add("--json", type=result_file, metavar="FILE", help="raw results, written after each case")
     add("--markdown", type=result_file, metavar="FILE",
@@ -116,26 +102,27 @@ def arguments():
     args = parser.parse_args()
     default = "" if args.random else ",".join(list(cases.WORKLOADS)[:3])
     text = default if args.workloads is None else args.workloads
-    args.workloads = words(parser, "--workloads", text, cases.WORKLOADS) if text else []
-    args.types = words(parser, "--types", args.types, cases.TYPES)
+    args.workloads = words_of(parser, "--workloads", text, cases.WORKLOADS) if text else []
+    args.types = words_of(parser, "--types", args.types, cases.TYPES)
     if args.peers is None:
         args.peers = RANDOM_PEERS if args.random and not args.workloads else table.PEERS
         args.peers = list(args.peers)
     else:
-        args.peers = words(parser, "--peers", args.peers, table.PEERS)
-    args.ours = words(parser, "--ours", args.ours, table.OURS)
+        args.peers = words_of(parser, "--peers", args.peers, table.PEERS)
+    args.ours = words_of(parser, "--ours", args.ours, table.OURS)
     if "gexec" not in args.ours:
         parser.error("--ours: gexec has to be among them")
-    for name, least in (("pairs", 1), ("random", 0), ("first", 0), ("seed", 0), ("limit", 1),
-                        ("many", 2), ("jobs", 0), ("compile_limit", 1), ("budget", 1)):
+    for name, least in (("pairs", 1), ("random", 0), ("first", 0), ("seed", 0), ("many", 2),
+                        ("jobs", 0)):
         if getattr(args, name) < least:
-            parser.error(f"--{name.replace('_', '-')}: expected {least} or more")
+            parser.error(f"--{name}: expected {least} or more")
     if args.many > 4096:
         parser.error("--many: expected at most 4096")
     if not args.workloads and not args.random:
         parser.error("--workloads: expected some, or --random")
     try:
-        args.ceilings = floors.read_ceilings(args.ceilings) if args.ceilings else None
+        args.ceilings = (None if args.ceilings is None else
+                         floors.read_ceilings(args.ceilings))
     except (OSError, ValueError) as error:
         parser.error(f"--ceilings: {error}")
     args.gexec = os.path.abspath(args.gexec)
@@ -149,11 +136,7 @@ def arguments():
 
 def gexec_lacks(args):
     """Why gexec cannot run many steps a launch, if so."""
-    try:
-        text = subprocess.run([args.gexec, "run", "--help"], capture_output=True, text=True,
-                              check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        stop(3, f"{args.gexec}: {error}; build it or name it with --gexec")
+    text = subprocess.run([args.gexec, "run", "--help"], capture_output=True, text=True).stdout
     many = [name for name in args.ours if name != "gexec"]
     if args.device == "cpu":
         return {name: "needs a GPU" for name in many}
@@ -379,12 +362,11 @@ def run_cases(args, found, folder, clock, report, stack):
 
 def main():
     args = arguments()
+    need_gexec(args.gexec)
     clock = rounds.Clock(args.budget, args.limit)
     found = all_cases(args)
     report = new_report(args, found)
     status = None
-    if args.keep:
-        os.makedirs(args.keep, exist_ok=True)
     Stopped.at_signals()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
