@@ -1,4 +1,5 @@
-# The models and lists of ops that the pages print load as they are printed.
+# The models and lists of ops that the pages print load as they are printed, and the scripts that
+# they name start.
 . ./lib.sh
 
 # Fragments go to $work/pages/NAME.N.yaml: of graphs/README.md what is indented, of README.md
@@ -33,4 +34,13 @@ for page in "$work"/pages/*.yaml; do
 done
 [ $models -ge 3 ] || fail "expected 3 models or more on the pages, found $models"
 [ $lists -ge 2 ] || fail "expected 2 lists of ops or more on the pages, found $lists"
+
+scripts=0
+for script in "$root"/tools/bench/*.py "$root"/tests/parity/*.py "$root"/tests/whatif/*.py; do
+    grep -q '^if __name__ == "__main__":' "$script" || continue
+    scripts=$((scripts + 1))
+    python3 "$script" --help >"$work/help" 2>&1 ||
+        fail "${script##*/} does not start: $(tail -n 1 "$work/help")"
+done
+[ $scripts -ge 6 ] || fail "expected 6 scripts or more, found $scripts"
 finish

@@ -23,7 +23,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools", "bench"))
 
-from result_file import result_file  # noqa: E402
+from arguments import result_file  # noqa: E402
 
 PROGRAMS = ("sync", "pageable", "streams", "chain")
 # Traced steps: of the large model so many that clocks are those of a card under load.
