@@ -13,6 +13,8 @@ gx_trace_activity gx_trace_activity_none(void)
                                 .bytes = GX_TRACE_NONE,
                                 .registers = GX_TRACE_NONE,
                                 .shared_bytes = GX_TRACE_NONE,
+                                .source_device = GX_TRACE_NONE,
+                                .target_device = GX_TRACE_NONE,
                                 .group = GX_TRACE_NONE,
                                 .lane = GX_TRACE_NONE,
                                 .body = GX_TRACE_NONE,
@@ -63,6 +65,7 @@ void gx_trace_free(gx_trace *trace)
     free(trace->calls);
     free(trace->ranges);
     free(trace->nodes);
+    free(trace->overheads);
     free(trace->bytes);
     free(trace->texts);
     free(trace->slots);
@@ -206,6 +209,25 @@ const char *gx_trace_copy_name(int64_t kind)
     return kind >= 0 && kind < n ? names[kind] : names[0];
 }
 
+const char *gx_trace_overhead_name(int64_t kind)
+{
+    /* CUPTI's own, from 1 << 16 on, 1 << 16 apart. */
+    static const char *const names[] = { "buffer flush",
+                                         "instrumentation",
+                                         "resource",
+                                         "runtime-triggered module loading",
+                                         "lazy function loading",
+                                         "command buffer full",
+                                         "activity buffer request",
+                                         "UVM activity init" };
+    const int64_t n = sizeof names / sizeof names[0];
+
+    if (kind == 0 || kind == 1)
+        return kind ? "driver compiler" : "unknown";
+    return kind > 0 && kind % 65536 == 0 && kind / 65536 <= n ? names[kind / 65536 - 1]
+                                                              : NULL;
+}
+
 /* --- records --- */
 
 static gx_status check_room(const gx_trace *trace, size_t n, gx_error *err)
@@ -275,6 +297,29 @@ gx_status gx_trace_add_node(gx_trace *trace, const gx_trace_node *node, gx_error
     return GX_OK;
 }
 
+void gx_trace_expect_overhead(gx_trace *trace)
+{
+    trace->tells_overhead = true;
+}
+
+gx_status gx_trace_add_overhead(gx_trace *trace, const gx_trace_overhead *overhead,
+                                gx_error *err)
+{
+    gx_error_clear(err);
+    GX_TRY(check_room(trace, trace->n_overheads, err));
+    GX_TRY(check_time(overhead->start, "overhead that starts", err));
+    GX_TRY(check_time(overhead->end, "overhead that ends", err));
+    if (overhead->inside < GX_TRACE_NONE ||
+        (overhead->inside > 0 && overhead->inside > overhead->end - overhead->start))
+        return GX_FAIL(err, GX_ERR_DATA, "overhead that lies in windows for %lld ns",
+                       (long long)overhead->inside);
+    GX_TRY(reserve(&trace->overheads, trace->n_overheads, &trace->overheads_room, 1,
+                   sizeof *overhead, err));
+    trace->overheads[trace->n_overheads++] = *overhead;
+    trace->tells_overhead = true;
+    return GX_OK;
+}
+
 gx_trace_dropped gx_trace_dropped_get(const gx_trace *trace)
 {
     return trace->dropped;
@@ -302,4 +347,15 @@ const gx_trace_node *gx_trace_nodes(const gx_trace *trace, size_t *n)
 {
     *n = trace->n_nodes;
     return trace->nodes;
+}
+
+bool gx_trace_tells_overhead(const gx_trace *trace)
+{
+    return trace->tells_overhead;
+}
+
+const gx_trace_overhead *gx_trace_overheads(const gx_trace *trace, size_t *n)
+{
+    *n = trace->n_overheads;
+    return trace->overheads;
 }

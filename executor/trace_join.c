@@ -100,17 +100,21 @@ int32_t gx_trace_find_call(const gx_trace *trace, int64_t process, int64_t corre
                : GX_TRACE_NONE;
 }
 
+/* False where the record has no time, or ends before it starts, which is counted. */
+static bool can_be_true(gx_trace *trace, int64_t start, int64_t end)
+{
+    const bool has_time = start != 0 || end != 0;
+
+    trace->dropped.no_time += !has_time;
+    trace->dropped.backwards += has_time && end < start;
+    return has_time && end >= start;
+}
+
 /* Joins an activity with its call; false where it cannot be true. */
 static bool join(gx_trace *trace, gx_trace_activity *activity)
 {
-    if (activity->start == 0 && activity->end == 0) {
-        trace->dropped.no_time++;
+    if (!can_be_true(trace, activity->start, activity->end))
         return false;
-    }
-    if (activity->end < activity->start) {
-        trace->dropped.backwards++;
-        return false;
-    }
     activity->call = gx_trace_find_call(trace, activity->process, activity->correlation);
     if (activity->call == GX_TRACE_NONE)
         return true;
@@ -139,6 +143,16 @@ static int compare_activities(const void *left, const void *right)
     return order != 0 ? order : COMPARE(a->stream, b->stream);
 }
 
+static void keep_true_overhead(gx_trace *trace)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < trace->n_overheads; i++)
+        if (can_be_true(trace, trace->overheads[i].start, trace->overheads[i].end))
+            trace->overheads[kept++] = trace->overheads[i];
+    trace->n_overheads = kept;
+}
+
 gx_status gx_trace_finish(gx_trace *trace, gx_error *err)
 {
     size_t kept = 0;
@@ -154,5 +168,6 @@ gx_status gx_trace_finish(gx_trace *trace, gx_error *err)
     trace->n_activities = kept;
     if (kept)
         qsort(trace->activities, kept, sizeof *trace->activities, compare_activities);
+    keep_true_overhead(trace);
     return gx_trace_attribute(trace, err);
 }

@@ -13,7 +13,10 @@ struct gx_trace {
     size_t n_ranges, ranges_room;
     gx_trace_node *nodes;
     size_t n_nodes, nodes_room;
-    char *bytes; /* of all texts, each with its NUL */
+    gx_trace_overhead *overheads;
+    size_t n_overheads, overheads_room;
+    bool tells_overhead; /* that there is none means that there was none */
+    char *bytes;         /* of all texts, each with its NUL */
     size_t n_bytes, bytes_room;
     size_t *texts; /* where each begins */
     size_t n_texts, texts_room;

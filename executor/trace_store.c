@@ -10,7 +10,7 @@
 #include "beside.h"
 #include "trace_model.h"
 
-enum { MAGIC_SIZE = 12, STORE_VERSION = 1 };
+enum { MAGIC_SIZE = 12, STORE_VERSION = 2 };
 
 static const char magic[MAGIC_SIZE] = "gexec-trace\n";
 
@@ -135,6 +135,8 @@ static void move_activity(store *at, gx_trace_activity *activity)
         move_i32(at, &activity->block[i], INT32_MIN, INT32_MAX, "");
     move_i32(at, &activity->registers, INT32_MIN, INT32_MAX, "");
     move_i64(at, &activity->shared_bytes);
+    move_i32(at, &activity->source_device, GX_TRACE_NONE, INT32_MAX, "a device");
+    move_i32(at, &activity->target_device, GX_TRACE_NONE, INT32_MAX, "a device");
     move_i32(at, &activity->group, GX_TRACE_NONE, INT32_MAX, "a group");
     move_i32(at, &activity->lane, GX_TRACE_NONE, INT32_MAX, "a lane");
     move_i32(at, &activity->body, GX_TRACE_NONE, INT32_MAX, "a body");
@@ -177,11 +179,23 @@ static void move_node(store *at, gx_trace_node *node)
     move_i64(at, &node->thread);
 }
 
+static void move_overhead(store *at, gx_trace_overhead *overhead)
+{
+    move_text(at, &overhead->name);
+    move_i64(at, &overhead->start);
+    move_i64(at, &overhead->end);
+    move_i64(at, &overhead->inside);
+    move_i64(at, &overhead->process);
+    move_i64(at, &overhead->thread);
+    move_i64(at, &overhead->device);
+    move_i64(at, &overhead->correlation);
+}
+
 /* --- the head --- */
 
 typedef struct head {
-    int32_t n_texts, n_activities, n_calls, n_ranges, n_nodes;
-    bool finished;
+    int32_t n_texts, n_activities, n_calls, n_ranges, n_nodes, n_overheads;
+    bool finished, tells_overhead;
     gx_trace_dropped dropped;
 } head;
 
@@ -209,7 +223,9 @@ static void move_head(store *at, head *counts)
     move_i32(at, &counts->n_calls, 0, INT32_MAX, "how many calls");
     move_i32(at, &counts->n_ranges, 0, INT32_MAX, "how many ranges");
     move_i32(at, &counts->n_nodes, 0, INT32_MAX, "how many nodes");
+    move_i32(at, &counts->n_overheads, 0, INT32_MAX, "how much overhead");
     move_bool(at, &counts->finished);
+    move_bool(at, &counts->tells_overhead);
     move_i64(at, &counts->dropped.no_time);
     move_i64(at, &counts->dropped.backwards);
     move_i64(at, &counts->dropped.before_call);
@@ -253,6 +269,11 @@ static void write_records(store *at, const gx_trace *trace)
 
         move_node(at, &node);
     }
+    for (size_t i = 0; i < trace->n_overheads && at->st == GX_OK; i++) {
+        gx_trace_overhead overhead = trace->overheads[i];
+
+        move_overhead(at, &overhead);
+    }
 }
 
 static gx_status write_trace(const gx_trace *trace, FILE *file, const char *path,
@@ -264,7 +285,9 @@ static gx_status write_trace(const gx_trace *trace, FILE *file, const char *path
                     .n_calls = (int32_t)trace->n_calls,
                     .n_ranges = (int32_t)trace->n_ranges,
                     .n_nodes = (int32_t)trace->n_nodes,
+                    .n_overheads = (int32_t)trace->n_overheads,
                     .finished = trace->finished,
+                    .tells_overhead = trace->tells_overhead,
                     .dropped = trace->dropped };
 
     if (trace->n_texts > INT32_MAX)
@@ -404,6 +427,13 @@ static void read_records(store *at, gx_trace *trace, const head *counts)
         if (at->st == GX_OK)
             added(at, gx_trace_add_node(trace, &node, at->err));
     }
+    for (int32_t i = 0; i < counts->n_overheads && at->st == GX_OK; i++) {
+        gx_trace_overhead overhead = { 0 };
+
+        move_overhead(at, &overhead);
+        if (at->st == GX_OK)
+            added(at, gx_trace_add_overhead(trace, &overhead, at->err));
+    }
 }
 
 /* The figures stand on the order that finishing brings. */
@@ -418,6 +448,9 @@ static bool is_in_order(const gx_trace *trace)
             (a->process == b->process && a->device == b->device && a->start > b->start))
             return false;
     }
+    for (size_t i = 0; i < trace->n_overheads; i++)
+        if (trace->overheads[i].end < trace->overheads[i].start)
+            return false;
     for (size_t i = 1; i < trace->n_calls; i++) {
         const gx_trace_call *b = &trace->calls[i];
         const gx_trace_call *a = b - 1;
@@ -441,6 +474,7 @@ static gx_status read_trace(store *at, gx_trace *trace)
     if (at->st == GX_OK && counts.finished && !is_in_order(trace))
         damaged(at, "its records are out of order");
     trace->finished = counts.finished;
+    trace->tells_overhead = counts.tells_overhead;
     trace->dropped = counts.dropped;
     return at->st;
 }

@@ -144,6 +144,50 @@ static void impossible_records_are_dropped_and_counted(void **state)
     gx_trace_figures_free(figures);
 }
 
+static gx_trace_overhead overhead(int64_t start, int64_t end, int64_t inside)
+{
+    return (gx_trace_overhead){ .start = start, .end = end, .inside = inside };
+}
+
+static void impossible_overhead_is_dropped_and_counted(void **state)
+{
+    gx_trace *const trace = *state;
+    const gx_trace_overhead records[] = { overhead(0, 0, GX_TRACE_NONE),
+                                          overhead(1100, 1090, GX_TRACE_NONE),
+                                          overhead(1100, 1100, 0) };
+    gx_trace_overhead odd = overhead(100, 200, 101);
+    size_t n;
+
+    assert_false(gx_trace_tells_overhead(trace));
+    for (size_t i = 0; i < ARRAY_SIZE(records); i++)
+        assert_ok(gx_trace_add_overhead(trace, &records[i], &err), &err);
+    assert_true(gx_trace_tells_overhead(trace));
+    assert_fails(gx_trace_add_overhead(trace, &odd, &err), GX_ERR_DATA, &err, "101 ns");
+    odd = overhead(INT64_MIN, 0, 0);
+    assert_fails(gx_trace_add_overhead(trace, &odd, &err), GX_ERR_DATA, &err, "no clock");
+    odd = overhead(0, INT64_MAX, 0);
+    assert_fails(gx_trace_add_overhead(trace, &odd, &err), GX_ERR_DATA, &err, "no clock");
+    gx_trace_figures_free(finish(trace, NULL));
+    assert_int_equal(gx_trace_overheads(trace, &n)->start, 1100);
+    assert_int_equal(n, 1);
+    assert_int_equal(gx_trace_dropped_get(trace).no_time, 1);
+    assert_int_equal(gx_trace_dropped_get(trace).backwards, 1);
+}
+
+static void overhead_has_the_names_of_its_kinds(void **state)
+{
+    (void)state;
+    assert_string_equal(gx_trace_overhead_name(0), "unknown");
+    assert_string_equal(gx_trace_overhead_name(1), "driver compiler");
+    assert_string_equal(gx_trace_overhead_name(1 << 16), "buffer flush");
+    assert_string_equal(gx_trace_overhead_name(5 << 16), "lazy function loading");
+    assert_string_equal(gx_trace_overhead_name(8 << 16), "UVM activity init");
+    assert_null(gx_trace_overhead_name(9 << 16));
+    assert_null(gx_trace_overhead_name(2));
+    assert_null(gx_trace_overhead_name((5 << 16) + 1));
+    assert_null(gx_trace_overhead_name(-(1 << 16)));
+}
+
 static void times_that_no_clock_shows_are_refused(void **state)
 {
     gx_trace_activity activity = kernel(INT64_MIN, INT64_MAX, 1);
@@ -292,6 +336,8 @@ int main(void)
         TEST(devices_and_processes_stand_apart),
         TEST(busy_and_gaps_are_those_of_a_slow_count),
         TEST(impossible_records_are_dropped_and_counted),
+        TEST(impossible_overhead_is_dropped_and_counted),
+        TEST(overhead_has_the_names_of_its_kinds),
         TEST(times_that_no_clock_shows_are_refused),
         TEST(each_call_is_counted_once),
         TEST(correlations_of_other_processes_do_not_count),

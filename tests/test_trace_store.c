@@ -42,6 +42,8 @@ static gx_trace *made_trace(void)
             .block = { 4, 5 + i, 6 },
             .registers = 40 + i,
             .shared_bytes = 50 + i,
+            .source_device = i,
+            .target_device = 4 + i,
             .group = i,
             .lane = i % 2,
             .body = 3 + i,
@@ -56,8 +58,18 @@ static gx_trace *made_trace(void)
                                      .name = text(trace, i ? "cudaLaunchKernel"
                                                            : "cudaGraphLaunch") };
 
+        const gx_trace_overhead overhead = { .name = text(trace, "buffer flush"),
+                                             .start = 800 + 10 * i,
+                                             .end = 850 + 10 * i,
+                                             .inside = 7 + i,
+                                             .process = 11,
+                                             .thread = 12 + i,
+                                             .device = 2 + i,
+                                             .correlation = 30 + i };
+
         assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
         assert_ok(gx_trace_add_call(trace, &call, &err), &err);
+        assert_ok(gx_trace_add_overhead(trace, &overhead, &err), &err);
     }
     const gx_trace_call twin = { .start = 905,
                                  .end = 930,
@@ -124,6 +136,8 @@ static void compare_activities(const gx_trace *a, const gx_trace *b)
         assert_memory_equal(left->block, right->block, sizeof left->block);
         ASSERT_FIELD(left, right, registers);
         ASSERT_FIELD(left, right, shared_bytes);
+        ASSERT_FIELD(left, right, source_device);
+        ASSERT_FIELD(left, right, target_device);
         ASSERT_FIELD(left, right, group);
         ASSERT_FIELD(left, right, lane);
         ASSERT_FIELD(left, right, body);
@@ -174,6 +188,20 @@ static void compare_hosts(const gx_trace *a, const gx_trace *b)
         ASSERT_FIELD(node, other_node, time);
         ASSERT_FIELD(node, other_node, process);
         ASSERT_FIELD(node, other_node, thread);
+    }
+    const gx_trace_overhead *overhead = gx_trace_overheads(a, &n);
+    const gx_trace_overhead *other_overhead = gx_trace_overheads(b, &n_other);
+    assert_int_equal(n, n_other);
+    assert_int_equal(gx_trace_tells_overhead(a), gx_trace_tells_overhead(b));
+    for (size_t i = 0; i < n; i++, overhead++, other_overhead++) {
+        ASSERT_FIELD(overhead, other_overhead, name);
+        ASSERT_FIELD(overhead, other_overhead, start);
+        ASSERT_FIELD(overhead, other_overhead, end);
+        ASSERT_FIELD(overhead, other_overhead, inside);
+        ASSERT_FIELD(overhead, other_overhead, process);
+        ASSERT_FIELD(overhead, other_overhead, thread);
+        ASSERT_FIELD(overhead, other_overhead, device);
+        ASSERT_FIELD(overhead, other_overhead, correlation);
     }
 }
 
@@ -243,6 +271,11 @@ static void an_empty_trace_is_one_too(void **state)
     gx_trace *back = there_and_back(trace);
     (void)gx_trace_activities(back, &n);
     assert_int_equal(n, 0);
+    assert_false(gx_trace_tells_overhead(back));
+    gx_trace_free(back);
+    gx_trace_expect_overhead(trace);
+    back = there_and_back(trace);
+    assert_true(gx_trace_tells_overhead(back)); /* that there is none */
     gx_trace_free(trace);
     gx_trace_free(back);
 }
@@ -356,7 +389,7 @@ static void a_damaged_file_is_refused_or_read(void **state)
 
 static void a_foreign_file_is_refused(void **state)
 {
-    static const char later[] = "gexec-trace\n\x02\0\0\0 and more";
+    static const char later[] = "gexec-trace\n\x03\0\0\0 and more";
     gx_trace *trace;
     gx_error err;
 
@@ -364,7 +397,7 @@ static void a_foreign_file_is_refused(void **state)
     assert_fails(read_bytes("", 0, &err), GX_ERR_READ, &err, "not a trace that gexec");
     assert_fails(read_bytes("SQLite format 3", 16, &err), GX_ERR_READ, &err,
                  "not a trace that gexec");
-    assert_fails(read_bytes(later, sizeof later, &err), GX_ERR_READ, &err, "version 2");
+    assert_fails(read_bytes(later, sizeof later, &err), GX_ERR_READ, &err, "version 3");
     assert_fails(gx_trace_read("/nowhere/x.trace", &trace, &err), GX_ERR_READ, &err,
                  "/nowhere/x.trace: No such file");
     assert_fails(gx_trace_read(test_folder(), &trace, &err), GX_ERR_READ, &err,

@@ -72,8 +72,9 @@ typedef struct gx_trace_activity {
     int32_t registers;         /* a thread; GX_TRACE_NONE */
     int64_t shared_bytes;      /* a block; GX_TRACE_NONE */
     gx_trace_memory source, target;
-    bool legacy_stream;        /* known to be on the legacy default stream */
-    int32_t group, lane, body; /* of gexec's own plans; GX_TRACE_NONE */
+    int32_t source_device, target_device; /* of a copy from peer to peer; GX_TRACE_NONE */
+    bool legacy_stream;                   /* known to be on the legacy default stream */
+    int32_t group, lane, body;            /* of gexec's own plans; GX_TRACE_NONE */
     /* What gx_trace_finish finds out. */
     int32_t call;  /* index of the call that launched it; GX_TRACE_NONE */
     int32_t range; /* index of the range that it is attributed to; GX_TRACE_NONE */
@@ -115,6 +116,18 @@ typedef struct gx_trace_node {
     int64_t process, thread;
 } gx_trace_node;
 
+/* Time that the tracing tool or the driver took for itself. Nothing of it counts as
+ * device work. */
+typedef struct gx_trace_overhead {
+    uint32_t name; /* what it was taken for */
+    int64_t start, end;
+    int64_t inside; /* ns of it in windows of the tool, the rest lies ahead of one;
+                     * GX_TRACE_NONE: it touches none */
+    int64_t process;
+    int64_t thread, device; /* whichever the record names; GX_TRACE_NONE */
+    int64_t correlation;    /* of the call that it lies in; GX_TRACE_NONE */
+} gx_trace_overhead;
+
 typedef struct gx_trace gx_trace;
 
 /* NULL: out of memory. */
@@ -132,6 +145,10 @@ GX_API const char *gx_trace_text_at(const gx_trace *trace, uint32_t text);
  * tool that stands on it. */
 GX_API const char *gx_trace_copy_name(int64_t kind);
 
+/* What overhead of this kind is called, the kinds numbered as CUPTI does; NULL for one
+ * that is not known. */
+GX_API const char *gx_trace_overhead_name(int64_t kind);
+
 /* Copies a record. A time beyond GX_TRACE_MOST_TIME is an error. */
 GX_API gx_status gx_trace_add_activity(gx_trace *trace, const gx_trace_activity *activity,
                                        gx_error *err) GX_MUST_CHECK;
@@ -141,8 +158,13 @@ GX_API gx_status gx_trace_add_range(gx_trace *trace, const gx_trace_range *range
                                     gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_trace_add_node(gx_trace *trace, const gx_trace_node *node,
                                    gx_error *err) GX_MUST_CHECK;
+/* Overhead is recorded: where no record of it comes there was none. */
+GX_API void gx_trace_expect_overhead(gx_trace *trace);
+GX_API gx_status gx_trace_add_overhead(gx_trace *trace, const gx_trace_overhead *overhead,
+                                       gx_error *err) GX_MUST_CHECK;
 
-/* Activities that no clock can have seen; they are left out of everything. */
+/* Activities, and overhead, that no clock can have seen; they are left out of everything.
+ */
 typedef struct gx_trace_dropped {
     int64_t no_time;     /* start and end are 0 */
     int64_t backwards;   /* it ends before it starts */
@@ -150,7 +172,8 @@ typedef struct gx_trace_dropped {
 } gx_trace_dropped;
 
 /* Joins activities with calls and ranges, once, after the last record. Activities are
- * sorted by process, device and start, calls by process and correlation. */
+ * sorted by process, device and start, calls by process and correlation. Overhead stays
+ * in its order. */
 GX_API gx_status gx_trace_finish(gx_trace *trace, gx_error *err) GX_MUST_CHECK;
 
 GX_API gx_trace_dropped gx_trace_dropped_get(const gx_trace *trace);
@@ -158,6 +181,9 @@ GX_API const gx_trace_activity *gx_trace_activities(const gx_trace *trace, size_
 GX_API const gx_trace_call *gx_trace_calls(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_range *gx_trace_ranges(const gx_trace *trace, size_t *n);
 GX_API const gx_trace_node *gx_trace_nodes(const gx_trace *trace, size_t *n);
+/* False where nothing told of overhead, so that how much there was is not known. */
+GX_API bool gx_trace_tells_overhead(const gx_trace *trace);
+GX_API const gx_trace_overhead *gx_trace_overheads(const gx_trace *trace, size_t *n);
 
 /* --- from process to process --- */
 
