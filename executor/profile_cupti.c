@@ -65,6 +65,8 @@ gx_status gx_profiler_open(const gx_profiler_options *options, gx_profiler **pro
         return st;
     }
     made->trace = trace;
+    if (made->session->tells_overhead)
+        gx_trace_expect_overhead(trace);
     made->feed = (gx_range_feed){ .now = now, .user = made->session };
     gx_record_reader_open(&made->reader, &made->session->cupti, trace);
     *profiler = made;
@@ -75,6 +77,13 @@ static void free_records(gx_cupti_session *session)
 {
     for (gx_buffer *at = gx_cupti_session_take_buffers(session); at;) {
         gx_buffer *next = at->next;
+
+        gx_records_each_overhead(&session->cupti, at, NULL, NULL);
+        free(at);
+        at = next;
+    }
+    for (gx_seen_overhead *at = gx_cupti_session_take_overheads(session); at;) {
+        gx_seen_overhead *next = at->next;
 
         free(at);
         at = next;
@@ -270,6 +279,21 @@ static gx_status add_nodes(gx_profiler *profiler, gx_error *err)
     return st;
 }
 
+static gx_status read_overheads(gx_profiler *profiler, gx_error *err)
+{
+    gx_status st = GX_OK;
+
+    for (gx_seen_overhead *at = gx_cupti_session_take_overheads(profiler->session); at;) {
+        gx_seen_overhead *next = at->next;
+
+        if (st == GX_OK)
+            st = gx_record_reader_take_overhead(&profiler->reader, &at->record, err);
+        free(at);
+        at = next;
+    }
+    return st;
+}
+
 static gx_status fill_trace(gx_profiler *profiler, gx_error *err)
 {
     gx_unit_spans units = { .span = NULL };
@@ -277,6 +301,8 @@ static gx_status fill_trace(gx_profiler *profiler, gx_error *err)
 
     for (const attached *at = profiler->attached; at && st == GX_OK; at = at->next)
         st = gx_range_log_tell(at->log, profiler->trace, &units, err);
+    if (st == GX_OK)
+        st = read_overheads(profiler, err);
     if (st == GX_OK)
         st = gx_profile_join(&profiler->reader.recorded, profiler->window,
                              profiler->n_windows, &units, profiler->trace, err);

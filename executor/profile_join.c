@@ -162,6 +162,42 @@ static gx_status add_activities(gx_recorded *recorded, const aliases *left_out,
     return GX_OK;
 }
 
+/* --- overhead --- */
+
+/* ns of it in windows; GX_TRACE_NONE where it touches none. */
+static int64_t inside(const gx_trace_overhead *overhead, const gx_window *windows,
+                      size_t n)
+{
+    const gx_window *at = window_before(windows, n, overhead->start);
+    int64_t ns = GX_TRACE_NONE;
+
+    for (at = at ? at : windows; at < windows + n && at->start <= overhead->end; at++) {
+        const int64_t from = overhead->start > at->start ? overhead->start : at->start;
+        const int64_t to = overhead->end < at->waited ? overhead->end : at->waited;
+
+        if (from <= to)
+            ns = (ns == GX_TRACE_NONE ? 0 : ns) + to - from;
+    }
+    return ns;
+}
+
+/* What follows the last window is that of ending. */
+static gx_status add_overheads(gx_recorded *recorded, const aliases *left_out,
+                               const gx_window *windows, size_t n_windows,
+                               gx_trace *trace, gx_error *err)
+{
+    for (size_t i = 0; i < recorded->n_overheads; i++) {
+        gx_trace_overhead *overhead = &recorded->overhead[i];
+
+        if (n_windows == 0 || overhead->start > windows[n_windows - 1].waited)
+            continue;
+        overhead->correlation = served_by(left_out, overhead->correlation);
+        overhead->inside = inside(overhead, windows, n_windows);
+        GX_TRY(gx_trace_add_overhead(trace, overhead, err));
+    }
+    return GX_OK;
+}
+
 /* --- units --- */
 
 /* When and on which thread the unit of an activity was under way: when its node was
@@ -248,6 +284,8 @@ gx_status gx_profile_join(gx_recorded *recorded, const gx_window *windows,
         gx_trace_sort_nodes(trace);
         st = add_activities(recorded, &left_out, windows, n_windows, trace, err);
     }
+    if (st == GX_OK)
+        st = add_overheads(recorded, &left_out, windows, n_windows, trace, err);
     if (st == GX_OK)
         st = place_activities(trace, units, err);
     free(left_out.alias);

@@ -17,6 +17,8 @@ typedef struct gx_recorded {
     size_t n_activities, activities_room;
     gx_recorded_call *call;
     size_t n_calls, calls_room;
+    gx_trace_overhead *overhead;
+    size_t n_overheads, overheads_room;
 } gx_recorded;
 
 /* From start to stop; `waited`: when the device had ended what it had been given. */
@@ -26,7 +28,8 @@ typedef struct gx_window {
 
 /* Adds to the trace, which has the nodes and the ranges already: the calls that began in
  * a window, less those of the driver that only serve one of the runtime; and the
- * activities that such a call caused or, where no call is known, that began in a window.
+ * activities that such a call caused or, where no call is known, that began in a window;
+ * and the overhead in windows and ahead of one, with what of it lies in them.
  * Windows are in order of time. Sorts the arrays. */
 gx_status gx_profile_join(gx_recorded *recorded, const gx_window *windows,
                           size_t n_windows, const gx_unit_spans *units, gx_trace *trace,

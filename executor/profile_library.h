@@ -12,10 +12,13 @@
 #if CUPTI_API_VERSION >= 130000
 typedef CUpti_ActivityKernel10 gx_cupti_kernel;
 typedef CUpti_ActivityMemcpy6 gx_cupti_copy;
+typedef CUpti_ActivityOverhead3 gx_cupti_overhead;
 #else
 typedef CUpti_ActivityKernel9 gx_cupti_kernel;
 typedef CUpti_ActivityMemcpy5 gx_cupti_copy;
+typedef CUpti_ActivityOverhead gx_cupti_overhead;
 #endif
+typedef CUpti_ActivityMemcpyPtoP4 gx_cupti_peer_copy;
 typedef CUpti_ActivityMemset4 gx_cupti_fill;
 typedef CUpti_ActivityAPI gx_cupti_call;
 

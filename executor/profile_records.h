@@ -8,6 +8,12 @@
 /* True where a record of the buffer began at `until` or before, or has no time. */
 bool gx_records_begin_by(const gx_cupti *cupti, const gx_buffer *buffer, int64_t until);
 
+typedef void gx_overhead_fn(void *user, const gx_cupti_overhead *record);
+
+/* Shows `take` (NULL: nobody) the overhead of a buffer that is read no more. */
+void gx_records_each_overhead(const gx_cupti *cupti, const gx_buffer *buffer,
+                              gx_overhead_fn *take, void *user);
+
 enum { GX_KERNEL_NAMES = 256, GX_CALL_NAMES = 2048 };
 
 typedef struct gx_kernel_name {
@@ -36,5 +42,8 @@ void gx_record_reader_open(gx_record_reader *reader, const gx_cupti *cupti,
 void gx_record_reader_close(gx_record_reader *reader);
 gx_status gx_record_reader_take(gx_record_reader *reader, const gx_buffer *buffer,
                                 gx_error *err) GX_MUST_CHECK;
+gx_status gx_record_reader_take_overhead(gx_record_reader *reader,
+                                         const gx_cupti_overhead *from,
+                                         gx_error *err) GX_MUST_CHECK;
 
 #endif

@@ -18,11 +18,15 @@ static size_t size_of(CUpti_ActivityKind kind)
         return sizeof(gx_cupti_kernel);
     case CUPTI_ACTIVITY_KIND_MEMCPY:
         return sizeof(gx_cupti_copy);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        return sizeof(gx_cupti_peer_copy);
     case CUPTI_ACTIVITY_KIND_MEMSET:
         return sizeof(gx_cupti_fill);
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER:
         return sizeof(gx_cupti_call);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+        return sizeof(gx_cupti_overhead);
     default:
         return 0;
     }
@@ -55,12 +59,14 @@ static uint64_t start_of(const CUpti_Activity *record)
         return ((const gx_cupti_kernel *)(const void *)record)->start;
     case CUPTI_ACTIVITY_KIND_MEMCPY:
         return ((const gx_cupti_copy *)(const void *)record)->start;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        return ((const gx_cupti_peer_copy *)(const void *)record)->start;
     case CUPTI_ACTIVITY_KIND_MEMSET:
         return ((const gx_cupti_fill *)(const void *)record)->start;
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER:
         return ((const gx_cupti_call *)(const void *)record)->start;
-    default:
+    default: /* overhead is kept whether a window wants its buffer or not */
         return UINT64_MAX;
     }
 }
@@ -74,6 +80,33 @@ bool gx_records_begin_by(const gx_cupti *cupti, const gx_buffer *buffer, int64_t
         if (start_of(record) <= (uint64_t)until)
             return true;
     return false;
+}
+
+/* What CUPTI leaves to be freed by whoever read the record. */
+static void free_data(const CUpti_Activity *record)
+{
+#if CUPTI_API_VERSION >= 130000
+    const gx_cupti_overhead *overhead = (const void *)record;
+
+    if (record->kind == CUPTI_ACTIVITY_KIND_OVERHEAD &&
+        overhead->overheadKind == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL)
+        free(overhead->overheadData);
+#else
+    (void)record;
+#endif
+}
+
+void gx_records_each_overhead(const gx_cupti *cupti, const gx_buffer *buffer,
+                              gx_overhead_fn *take, void *user)
+{
+    CUpti_Activity *record = NULL;
+    bool whole;
+
+    while (next_record(cupti, buffer, &record, &whole)) {
+        if (take && record->kind == CUPTI_ACTIVITY_KIND_OVERHEAD)
+            take(user, (const void *)record);
+        free_data(record);
+    }
 }
 
 /* --- room --- */
@@ -227,6 +260,36 @@ static gx_status take_copy(gx_record_reader *reader, const gx_cupti_copy *from,
     return add_text(reader, gx_trace_copy_name(from->copyKind), &to->name, err);
 }
 
+/* A device as it is numbered; of none of this machine, GX_TRACE_NONE. */
+static int32_t device_or_none(uint32_t id)
+{
+    return id <= INT32_MAX ? (int32_t)id : GX_TRACE_NONE;
+}
+
+static gx_status take_peer_copy(gx_record_reader *reader, const gx_cupti_peer_copy *from,
+                                gx_error *err)
+{
+    gx_trace_activity *to;
+    const char *copy = gx_trace_copy_name(CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
+    char name[96];
+
+    GX_TRY(add_activity(reader, GX_TRACE_COPY, from->start, from->end, &to, err));
+    if (!to)
+        return GX_OK;
+    to->device = from->deviceId;
+    to->stream = from->streamId;
+    to->correlation = or_none(from->correlationId);
+    to->node = or_none(from->graphNodeId);
+    to->bytes = (int64_t)from->bytes;
+    to->source_device = device_or_none(from->srcDeviceId);
+    to->target_device = device_or_none(from->dstDeviceId);
+    if (to->source_device == GX_TRACE_NONE || to->target_device == GX_TRACE_NONE)
+        return add_text(reader, copy, &to->name, err);
+    snprintf(name, sizeof name, "%s, GPU %d to GPU %d", copy, (int)to->source_device,
+             (int)to->target_device);
+    return add_text(reader, name, &to->name, err);
+}
+
 static gx_status take_fill(gx_record_reader *reader, const gx_cupti_fill *from,
                            gx_error *err)
 {
@@ -263,6 +326,55 @@ static gx_status take_call(gx_record_reader *reader, const gx_cupti_call *from,
     return name_call(reader, driver, from->cbid, &to->call.name, err);
 }
 
+/* Whom the overhead is of, as far as the record says. */
+static void name_object(const gx_cupti_overhead *from, gx_trace_overhead *to)
+{
+    switch (from->objectKind) {
+    case CUPTI_ACTIVITY_OBJECT_THREAD:
+        to->thread = or_none(from->objectId.pt.threadId);
+        to->process = from->objectId.pt.processId;
+        break;
+    case CUPTI_ACTIVITY_OBJECT_PROCESS:
+        to->process = from->objectId.pt.processId;
+        break;
+    case CUPTI_ACTIVITY_OBJECT_DEVICE:
+    case CUPTI_ACTIVITY_OBJECT_CONTEXT:
+    case CUPTI_ACTIVITY_OBJECT_STREAM:
+        to->device = from->objectId.dcs.deviceId;
+        break;
+    default:
+        break;
+    }
+}
+
+gx_status gx_record_reader_take_overhead(gx_record_reader *reader,
+                                         const gx_cupti_overhead *from, gx_error *err)
+{
+    gx_recorded *recorded = &reader->recorded;
+    const char *name = gx_trace_overhead_name((int64_t)from->overheadKind);
+    char number[48];
+
+    if (!has_true_times(reader, from->start, from->end))
+        return GX_OK;
+    GX_TRY(make_room(&recorded->overhead, recorded->n_overheads,
+                     &recorded->overheads_room, sizeof *recorded->overhead, err));
+    gx_trace_overhead *to = &recorded->overhead[recorded->n_overheads++];
+    *to = (gx_trace_overhead){ .start = (int64_t)from->start,
+                               .end = (int64_t)from->end,
+                               .inside = GX_TRACE_NONE,
+                               .process = getpid(),
+                               .thread = GX_TRACE_NONE,
+                               .device = GX_TRACE_NONE,
+                               .correlation = GX_TRACE_NONE };
+#if CUPTI_API_VERSION >= 130000
+    to->correlation = or_none(from->correlationId);
+#endif
+    name_object(from, to);
+    snprintf(number, sizeof number, "overhead of kind %lld",
+             (long long)from->overheadKind);
+    return add_text(reader, name ? name : number, &to->name, err);
+}
+
 static gx_status take(gx_record_reader *reader, const CUpti_Activity *record,
                       gx_error *err)
 {
@@ -272,11 +384,15 @@ static gx_status take(gx_record_reader *reader, const CUpti_Activity *record,
         return take_kernel(reader, (const void *)record, err);
     case CUPTI_ACTIVITY_KIND_MEMCPY:
         return take_copy(reader, (const void *)record, err);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        return take_peer_copy(reader, (const void *)record, err);
     case CUPTI_ACTIVITY_KIND_MEMSET:
         return take_fill(reader, (const void *)record, err);
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER:
         return take_call(reader, (const void *)record, err);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+        return gx_record_reader_take_overhead(reader, (const void *)record, err);
     default:
         reader->losses.unknown++;
         return GX_OK;
@@ -289,8 +405,12 @@ gx_status gx_record_reader_take(gx_record_reader *reader, const gx_buffer *buffe
     CUpti_Activity *record = NULL;
     bool whole;
 
-    while (next_record(reader->cupti, buffer, &record, &whole))
-        GX_TRY(take(reader, record, err));
+    while (next_record(reader->cupti, buffer, &record, &whole)) {
+        const gx_status st = take(reader, record, err);
+
+        free_data(record);
+        GX_TRY(st);
+    }
     reader->losses.corrupt += !whole;
     return GX_OK;
 }
@@ -323,4 +443,5 @@ void gx_record_reader_close(gx_record_reader *reader)
         free(reader->kernel_name[i].symbol);
     free(reader->recorded.activity);
     free(reader->recorded.call);
+    free(reader->recorded.overhead);
 }

@@ -22,6 +22,15 @@ typedef struct gx_seen_node {
     gx_trace_node node;
 } gx_seen_node;
 
+/* Overhead of a buffer that no window wants. */
+typedef struct gx_seen_overhead {
+    struct gx_seen_overhead *next;
+    gx_cupti_overhead record;
+} gx_seen_overhead;
+
+/* So many of these are kept, since a program may run for days ahead of a window. */
+enum { GX_MOST_SEEN_OVERHEADS = 100000 };
+
 /* Times that `until` may hold besides that of the last window's end. */
 #define GX_UNTIL_NEVER INT64_MIN /* no window was opened yet */
 #define GX_UNTIL_OPEN INT64_MAX  /* a window is open */
@@ -33,8 +42,11 @@ typedef struct gx_cupti_session {
     /* Pushed by any thread, taken whole by the profiler. */
     _Atomic(gx_buffer *) buffers;
     _Atomic(gx_seen_node *) nodes;
-    _Atomic int64_t until;  /* records that began later are not wanted */
-    _Atomic int64_t n_lost; /* buffers and nodes that there was no memory for */
+    _Atomic(gx_seen_overhead *) overheads;
+    _Atomic int64_t n_overheads; /* that were seen so */
+    bool tells_overhead;         /* else CUPTI would not record it */
+    _Atomic int64_t until;       /* records that began later are not wanted */
+    _Atomic int64_t n_lost; /* buffers, nodes and overhead that there was no room for */
 } gx_cupti_session;
 
 /* Loads CUPTI, subscribes, and enables the records. Once in a process; a failure leaves
@@ -55,5 +67,6 @@ int64_t gx_cupti_session_now(const gx_cupti_session *session);
 /* The caller frees what it takes: each with free(). */
 gx_buffer *gx_cupti_session_take_buffers(gx_cupti_session *session);
 gx_seen_node *gx_cupti_session_take_nodes(gx_cupti_session *session);
+gx_seen_overhead *gx_cupti_session_take_overheads(gx_cupti_session *session);
 
 #endif

@@ -20,6 +20,7 @@ enum {
 static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, /* KIND_KERNEL would put them one by one */
     CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2, /* from peer to peer */
     CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_DRIVER,
@@ -67,6 +68,24 @@ static bool is_wanted(const gx_cupti_session *session, const gx_buffer *buffer)
     return until == GX_UNTIL_OPEN || gx_records_begin_by(&session->cupti, buffer, until);
 }
 
+static void keep_overhead(void *user, const gx_cupti_overhead *record)
+{
+    gx_cupti_session *session = user;
+    gx_seen_overhead *seen =
+        atomic_fetch_add(&session->n_overheads, 1) < GX_MOST_SEEN_OVERHEADS
+            ? malloc(sizeof *seen)
+            : NULL;
+
+    if (!seen) {
+        atomic_fetch_add(&session->n_lost, 1);
+        return;
+    }
+    seen->record = *record;
+    seen->next = atomic_load(&session->overheads);
+    while (!atomic_compare_exchange_weak(&session->overheads, &seen->next, seen))
+        ;
+}
+
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bytes,
                                  size_t size, size_t n_valid)
 {
@@ -79,6 +98,9 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *by
     gx_buffer *buffer = (gx_buffer *)(void *)(bytes - offsetof(gx_buffer, bytes));
     buffer->n_valid = n_valid < size ? n_valid : size;
     if (!session || !is_wanted(session, buffer)) {
+        /* Most overhead comes ahead of a window: code is loaded, graphs are made. */
+        if (session)
+            gx_records_each_overhead(&session->cupti, buffer, keep_overhead, session);
         free(buffer);
         return;
     }
@@ -90,6 +112,11 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *by
 gx_buffer *gx_cupti_session_take_buffers(gx_cupti_session *session)
 {
     return atomic_exchange(&session->buffers, NULL);
+}
+
+gx_seen_overhead *gx_cupti_session_take_overheads(gx_cupti_session *session)
+{
+    return atomic_exchange(&session->overheads, NULL);
 }
 
 /* --- graph nodes --- */
@@ -210,6 +237,9 @@ static gx_status enable(gx_cupti_session *session, gx_error *err)
             (1, session->subscriber, CUPTI_CB_DOMAIN_RESOURCE, node_events[i]), err));
     for (size_t i = 0; i < N_KINDS; i++)
         GX_TRY(GX_CUPTI(cupti, cuptiActivityEnable, (kinds[i]), err));
+    /* A trace without it is as good; it says so. */
+    session->tells_overhead =
+        cupti->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD) == CUPTI_SUCCESS;
     return GX_OK;
 }
 
@@ -280,6 +310,9 @@ gx_status gx_cupti_session_end(gx_cupti_session *session, gx_error *err)
 
     for (size_t i = 0; i < N_KINDS; i++)
         st = gx_first(st, GX_CUPTI(cupti, cuptiActivityDisable, (kinds[i]), err));
+    if (session->tells_overhead)
+        st = gx_first(st, GX_CUPTI(cupti, cuptiActivityDisable,
+                                   (CUPTI_ACTIVITY_KIND_OVERHEAD), err));
     for (size_t i = 0; i < N_NODE_EVENTS; i++)
         st = gx_first(st, GX_CUPTI(cupti, cuptiEnableCallback,
                                    (0, session->subscriber, CUPTI_CB_DOMAIN_RESOURCE,

@@ -13,6 +13,7 @@
 
 enum { ALIAS = 1000000 };
 
+bool trace_peers;
 fake_cupti_emit_fn *trace_emit;
 fake_cupti_fill_fn *trace_fill;
 static fake_cupti_node_fn *make_node;
@@ -73,12 +74,51 @@ gx_cupti_kernel trace_kernel(uint64_t start, uint64_t end, uint32_t number, uint
     return kernel;
 }
 
+/* Of this thread. */
+gx_cupti_overhead trace_overhead(uint32_t kind, uint64_t start, uint64_t end)
+{
+    gx_cupti_overhead overhead;
+
+    memset(&overhead, 0, sizeof overhead);
+    overhead.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+    overhead.overheadKind = (CUpti_ActivityOverheadKind)kind;
+    overhead.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+    overhead.objectId.pt.processId = (uint32_t)getpid();
+    overhead.objectId.pt.threadId = (uint32_t)gx_thread_id();
+    overhead.start = start;
+    overhead.end = end;
+    return overhead;
+}
+
+gx_cupti_peer_copy trace_peer_copy(uint64_t start, uint64_t end, uint32_t number,
+                                   uint64_t node)
+{
+    gx_cupti_peer_copy copied;
+
+    memset(&copied, 0, sizeof copied);
+    copied.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+    copied.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+    copied.bytes = 32;
+    copied.start = start;
+    copied.end = end;
+    copied.streamId = TRACE_STREAM;
+    copied.srcDeviceId = TRACE_SOURCE;
+    copied.dstDeviceId = TRACE_TARGET;
+    copied.correlationId = number;
+    copied.graphNodeId = node;
+    return copied;
+}
+
 static void emit_work(const fake_node *what, uint32_t number, uint64_t node)
 {
     const uint64_t start = trace_now();
     const uint64_t end = trace_now();
 
-    if (what->type == cudaGraphNodeTypeMemset) {
+    if (trace_peers) {
+        const gx_cupti_peer_copy copied = trace_peer_copy(start, end, number, node);
+
+        trace_emit(&copied, sizeof copied);
+    } else if (what->type == cudaGraphNodeTypeMemset) {
         const gx_cupti_fill filled = { .kind = CUPTI_ACTIVITY_KIND_MEMSET,
                                        .bytes = 64,
                                        .start = start,

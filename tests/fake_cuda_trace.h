@@ -10,7 +10,10 @@
 #include "fake_cupti.h"
 #include "profile_library.h"
 
-enum { TRACE_STREAM = 7 };
+enum { TRACE_STREAM = 7, TRACE_SOURCE = 2, TRACE_TARGET = 5 };
+
+/* All work is told of as copies from peer to peer, between these two devices. */
+extern bool trace_peers;
 
 extern fake_cupti_emit_fn *trace_emit;
 extern fake_cupti_fill_fn *trace_fill;
@@ -21,6 +24,9 @@ void trace_use(const char *script);
 uint64_t trace_now(void);
 gx_cupti_kernel trace_kernel(uint64_t start, uint64_t end, uint32_t number,
                              uint64_t node);
+gx_cupti_peer_copy trace_peer_copy(uint64_t start, uint64_t end, uint32_t number,
+                                   uint64_t node);
+gx_cupti_overhead trace_overhead(uint32_t kind, uint64_t start, uint64_t end);
 /* Emits the record of a call. */
 void trace_call(CUpti_ActivityKind kind, uint32_t id, uint64_t start, uint64_t end,
                 uint32_t number);

@@ -210,7 +210,8 @@ cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
 
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind)
 {
-    const CUptiResult result = result_of("enable");
+    const CUptiResult result =
+        result_of(kind == CUPTI_ACTIVITY_KIND_OVERHEAD ? "overhead" : "enable");
 
     if (result == CUPTI_SUCCESS)
         enabled[kind] = true;
@@ -292,6 +293,14 @@ static size_t size_of(CUpti_ActivityKind kind)
         return sizeof(CUpti_ActivityMemcpy6);
 #else
         return sizeof(CUpti_ActivityMemcpy5);
+#endif
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+        return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+#if CUPTI_API_VERSION >= 130000
+        return sizeof(CUpti_ActivityOverhead3);
+#else
+        return sizeof(CUpti_ActivityOverhead);
 #endif
     case CUPTI_ACTIVITY_KIND_MEMSET:
         return sizeof(CUpti_ActivityMemset4);

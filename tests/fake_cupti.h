@@ -1,9 +1,10 @@
 /* A CUPTI that does as it is told, loaded through GEXEC_CUPTI in place of the real one.
  *
  * The environment variable FAKE_CUPTI holds words, read at every call: "CALL=CODE" makes
- * a call fail (subscribe, register, enable, flush, callback), "version=N" changes the
- * version, "holder=NAME" names who holds CUPTI, "dropped=N" are records lost, "deaf"
- * records nothing, "careless" finds records that do not fit into their buffer. */
+ * a call fail (subscribe, register, enable, overhead for enabling its records, flush,
+ * callback), "version=N" changes the version, "holder=NAME" names who holds CUPTI,
+ * "dropped=N" are records lost, "deaf" records nothing, "careless" finds records that do
+ * not fit into their buffer. */
 #ifndef FAKE_CUPTI_H
 #define FAKE_CUPTI_H
 

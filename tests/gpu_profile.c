@@ -102,6 +102,26 @@ static void check_calls(const gx_trace_call *calls, size_t n_calls)
     assert_int_equal(n_seen, n_replays);
 }
 
+/* How much there is of it depends on the driver and on what was loaded before. */
+static void check_overhead(void)
+{
+    size_t n, n_inside = 0;
+    const gx_trace_overhead *overheads = gx_trace_overheads(trace, &n);
+
+    assert_true(gx_trace_tells_overhead(trace));
+    for (size_t i = 0; i < n; i++) {
+        const int64_t length = overheads[i].end - overheads[i].start;
+
+        assert_in_range(overheads[i].inside + 1, 0, length + 1);
+        assert_true(gx_trace_text_at(trace, overheads[i].name)[0] != '\0');
+        n_inside += overheads[i].inside != GX_TRACE_NONE;
+        print_message("overhead: %s, %lld ns%s\n",
+                      gx_trace_text_at(trace, overheads[i].name), (long long)length,
+                      overheads[i].inside != GX_TRACE_NONE ? ", in a window" : "");
+    }
+    print_message("overhead: %zu records, %zu in windows\n", n, n_inside);
+}
+
 static void check_trace(void)
 {
     int64_t n_eager = 0, n_replayed = 0, n_unclaimed = 0;
@@ -135,6 +155,7 @@ static void check_trace(void)
     assert_int_equal(n_replayed, n_nodes * n_replays);
     assert_int_equal(n_unclaimed, n_nodes * (n_replays - REPLAYS));
     check_calls(calls, n_calls);
+    check_overhead();
 }
 
 static void trace_program(const gpu_options *options, bool as_child)
@@ -228,6 +249,63 @@ static void an_empty_window_harms_none(void **state)
     gpu_close(&program);
 }
 
+/* --- two devices --- */
+
+static void *make_on(int device, size_t n_bytes)
+{
+    void *made;
+
+    assert_int_equal(cudaSetDevice(device), 0);
+    assert_int_equal(cudaMalloc(&made, n_bytes), 0);
+    assert_int_equal(cudaMemset(made, 0, n_bytes), 0);
+    return made;
+}
+
+static void a_copy_between_devices_is_told_with_both(void **state)
+{
+    enum { BYTES = 1 << 20 };
+    int n_devices = 0, can_reach = 0;
+    size_t n, n_found = 0;
+    gx_error err;
+
+    (void)state;
+    open_profiler();
+    if (cudaGetDeviceCount(&n_devices) != 0 || n_devices < 2 ||
+        cudaDeviceCanAccessPeer(&can_reach, 0, 1) != 0 || !can_reach) {
+        fprintf(stderr, "skipped: no two devices that reach each other\n");
+        gx_profiler_free(profiler);
+        exit(TEST_SKIPPED);
+    }
+    void *const from = make_on(0, BYTES);
+    void *const to = make_on(1, BYTES);
+    assert_int_equal(cudaSetDevice(0), 0);
+    assert_int_equal(cudaDeviceEnablePeerAccess(1, 0), 0);
+    assert_ok(gx_profiler_start(profiler, &err), &err);
+    assert_int_equal(cudaMemcpyPeer(to, 1, from, 0, BYTES), 0);
+    assert_ok(gx_profiler_stop(profiler, &err), &err);
+    assert_ok(gx_profiler_trace(profiler, &trace, &losses, &err), &err);
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    const gx_trace_activity *at = gx_trace_activities(trace, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (at[i].source_device == GX_TRACE_NONE)
+            continue;
+        n_found++;
+        assert_int_equal(at[i].kind, GX_TRACE_COPY);
+        assert_int_equal(at[i].bytes, BYTES);
+        assert_int_equal(at[i].source_device, 0);
+        assert_int_equal(at[i].target_device, 1);
+        assert_string_equal(gx_trace_text_at(trace, at[i].name),
+                            "copy peer to peer, GPU 0 to GPU 1");
+        assert_true(at[i].call != GX_TRACE_NONE && at[i].end > at[i].start);
+    }
+    assert_int_equal(n_found, 1);
+    assert_int_equal(losses.unknown, 0);
+    gx_trace_free(trace);
+    gx_profiler_free(profiler);
+    assert_int_equal(cudaFree(from), 0);
+    assert_int_equal(cudaFree(to), 0);
+}
+
 /* --- data that stream --- */
 
 enum { ROWS = 2048, WIDTH = 1024 };
@@ -308,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_child_graph),
         cmocka_unit_test(an_empty_window_harms_none),
         cmocka_unit_test(copies_run_beside_steps),
+        cmocka_unit_test(a_copy_between_devices_is_told_with_both),
     };
 
     return test_each_alone(argc, argv, tests, ARRAY_SIZE(tests));

@@ -24,6 +24,7 @@ static int set_up(void **state)
         return -1;
     made->recorded.activity = calloc(64, sizeof *made->recorded.activity);
     made->recorded.call = calloc(64, sizeof *made->recorded.call);
+    made->recorded.overhead = calloc(64, sizeof *made->recorded.overhead);
     made->units.span = calloc(64, sizeof *made->units.span);
     made->window[0] = (gx_window){ .start = 1000, .end = 2000, .waited = 2100 };
     made->n_windows = 1;
@@ -38,6 +39,7 @@ static int tear_down(void **state)
     gx_trace_free(made->trace);
     free(made->recorded.activity);
     free(made->recorded.call);
+    free(made->recorded.overhead);
     free(made->units.span);
     free(made);
     return 0;
@@ -256,6 +258,73 @@ static void clones_that_go_round_in_circles_lead_nowhere(void **state)
     assert_int_equal(only_activity(made)->group, GX_TRACE_NONE);
 }
 
+/* --- overhead --- */
+
+static void add_overhead(joined *made, int64_t start, int64_t end, int64_t correlation)
+{
+    made->recorded.overhead[made->recorded.n_overheads++] = (gx_trace_overhead){
+        .start = start, .end = end, .process = PROCESS, .correlation = correlation
+    };
+}
+
+static void overhead_is_told_inside_windows_and_ahead_of_them(void **state)
+{
+    static const struct {
+        int64_t start, end, inside;
+    } cases[] = {
+        { 100, 200, GX_TRACE_NONE },   /* ahead of all windows */
+        { 900, 1100, 100 },            /* lasts into one */
+        { 1000, 1100, 100 },           /* within it */
+        { 2050, 2060, 10 },            /* while the device was waited for */
+        { 2090, 2200, 10 },            /* lasts beyond it */
+        { 1500, 1500, 0 },             /* of no length, within it */
+        { 2101, 2900, GX_TRACE_NONE }, /* between two */
+        { 2000, 3050, 150 },           /* in both */
+        { 900, 9000, 2200 },           /* around both */
+        { 1200, 1100, GX_TRACE_NONE }, /* ends before it starts */
+        { 4100, 4200, 0 },             /* at the last end */
+    };
+    joined *made = *state;
+    size_t n;
+
+    made->window[1] = (gx_window){ .start = 3000, .end = 4000, .waited = 4100 };
+    made->n_windows = 2;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        add_overhead(made, cases[i].start, cases[i].end, GX_TRACE_NONE);
+    add_overhead(made, 4101, 4102, GX_TRACE_NONE); /* of ending */
+    join(made);
+    const gx_trace_overhead *overheads = gx_trace_overheads(made->trace, &n);
+    assert_int_equal(n, ARRAY_SIZE(cases));
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(overheads[i].start, cases[i].start);
+        assert_int_equal(overheads[i].inside, cases[i].inside);
+    }
+}
+
+static void overhead_without_a_window_is_left_out(void **state)
+{
+    joined *made = *state;
+    size_t n;
+
+    made->n_windows = 0;
+    add_overhead(made, 100, 200, GX_TRACE_NONE);
+    join(made);
+    (void)gx_trace_overheads(made->trace, &n);
+    assert_int_equal(n, 0);
+}
+
+static void overhead_in_a_driver_call_is_in_the_call_that_it_serves(void **state)
+{
+    joined *made = *state;
+    size_t n;
+
+    add_call(made, "cuLaunchKernel", true, 1120, 1130, 1001);
+    add_call(made, "cudaLaunchKernel", false, 1100, 1150, 1);
+    add_overhead(made, 1122, 1128, 1001);
+    join(made);
+    assert_int_equal(gx_trace_overheads(made->trace, &n)->correlation, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -271,6 +340,9 @@ int main(void)
         TEST(work_outside_of_units_has_no_group),
         TEST(a_replayed_node_has_the_unit_that_captured_it),
         TEST(clones_that_go_round_in_circles_lead_nowhere),
+        TEST(overhead_is_told_inside_windows_and_ahead_of_them),
+        TEST(overhead_without_a_window_is_left_out),
+        TEST(overhead_in_a_driver_call_is_in_the_call_that_it_serves),
     };
 
     return cmocka_run_group_tests_name("profile_join", tests, NULL, NULL);

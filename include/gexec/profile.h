@@ -25,7 +25,7 @@ typedef struct gx_profiler_options {
 
 /* What became of the records. A trace is whole where all of these are 0. */
 typedef struct gx_profiler_losses {
-    int64_t dropped; /* that CUPTI says it dropped */
+    int64_t dropped; /* that CUPTI says it dropped, or that there was no room for */
     int64_t unknown; /* of a kind or a version that is not read */
     int64_t corrupt; /* buffers that ended inside a record, and records with a time of no
                       * clock */
@@ -55,7 +55,8 @@ GX_API gx_status gx_profiler_attach(gx_profiler *profiler, gx_exec *exec,
                                     gx_error *err) GX_MUST_CHECK;
 
 /* Records activities from now on, until stop; may be called again after it. Creations of
- * graph nodes and ranges of captures are recorded always. Both wait for the device. */
+ * graph nodes, ranges of captures, and overhead (of CUPTI's and the driver's own) ahead
+ * of a window are recorded always. Both wait for the device. */
 GX_API gx_status gx_profiler_start(gx_profiler *profiler, gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_profiler_stop(gx_profiler *profiler, gx_error *err) GX_MUST_CHECK;
 
