@@ -196,6 +196,73 @@ static void a_trace_without_steps_is_no_success(void **state)
     drop(&profile);
 }
 
+/* --- overhead --- */
+
+static void add_overhead(gx_trace *trace, const char *name, int64_t start, int64_t end,
+                         int64_t inside)
+{
+    const gx_trace_overhead overhead = {
+        .name = text(trace, name), .start = start, .end = end, .inside = inside
+    };
+
+    assert_ok(gx_trace_add_overhead(trace, &overhead, &err), &err);
+}
+
+/* The eager trace made anew: of three kinds, one of a number alone, two in the window. */
+static void make_with_overhead(gx_profile *profile, gx_args *args)
+{
+    gx_trace *trace = gx_trace_create();
+
+    make(profile, args);
+    assert_non_null(trace);
+    gx_trace_free(profile->pass[0].trace);
+    profile->pass[0].trace = trace;
+    add_plain_steps(trace, 4, 300, true);
+    add_overhead(trace, "buffer flush", 1000, 2000, 1000);
+    add_overhead(trace, "buffer flush", 2000, 5000, 3000);
+    add_overhead(trace, "overhead of kind 589824", 500, 8500, 6000); /* from before on */
+    add_overhead(trace, "lazy function loading", 1, 40001, GX_TRACE_NONE);
+    assert_ok(gx_trace_finish(trace, &err), &err);
+    assert_ok(gx_profile_figures(profile, &err), &err);
+}
+
+static void overhead_is_summed_by_kind(void **state)
+{
+    gx_profile profile;
+    gx_args args;
+    char *printed;
+
+    (void)state;
+    make_with_overhead(&profile, &args);
+    printed = print(&profile);
+    assert_has(
+        printed,
+        "\n  overhead of the tracing inside the window: 3 records, 10.0 us, longest "
+        "6.00 us: overhead of kind 589824 1, 6.00 us; buffer flush 2, 4.00 us; "
+        "before it: 1 record, 42.0 us\n");
+    assert_has(printed, "\n  overhead of the tracing: n/a; ");
+    free(printed);
+    drop(&profile);
+}
+
+static void no_overhead_is_told_apart_from_none_known(void **state)
+{
+    gx_profile profile;
+    gx_args args;
+    char *printed;
+
+    (void)state;
+    make(&profile, &args);
+    gx_trace_expect_overhead(profile.pass[0].trace);
+    assert_ok(gx_profile_figures(&profile, &err), &err);
+    printed = print(&profile);
+    assert_has(printed,
+               "\n  overhead of the tracing inside the window: none; before it: none\n");
+    assert_has(printed, "\n  overhead of the tracing: n/a; ");
+    free(printed);
+    drop(&profile);
+}
+
 /* --- for programs --- */
 
 static void check_json(const char *path)
@@ -229,6 +296,41 @@ static void json_has_every_step(void **state)
     for (const char *at = written; (at = strstr(at, "\"start_ns\"")) != NULL; at++)
         n_steps++;
     assert_int_equal(n_steps, 8);
+    free(written);
+    free(path);
+    drop(&profile);
+}
+
+static void json_has_overhead_by_kind(void **state)
+{
+    static const char *const parts[] = {
+        "\"overhead\":{\"inside\":{\"n\":3,\"ns\":10000,\"longest_ns\":6000},"
+        "\"before\":{\"n\":1,\"ns\":42000},\"kinds\":[",
+        "{\"name\":\"overheadofkind589824\",\"inside\":{\"n\":1,\"ns\":6000,"
+        "\"longest_ns\":6000},\"before\":{\"n\":0,\"ns\":2000}}",
+        "{\"name\":\"bufferflush\",\"inside\":{\"n\":2,\"ns\":4000,"
+        "\"longest_ns\":3000},\"before\":{\"n\":0,\"ns\":0}}",
+        "{\"name\":\"lazyfunctionloading\",\"inside\":{\"n\":0,\"ns\":0,"
+        "\"longest_ns\":0},\"before\":{\"n\":1,\"ns\":40000}}",
+        "\"overhead\":null", /* of the graph */
+    };
+    gx_profile profile;
+    gx_args args;
+    char *path = test_path("overhead.json");
+    char *written;
+    size_t n = 0;
+
+    (void)state;
+    make_with_overhead(&profile, &args);
+    assert_ok(gx_profile_write_json(&profile, path, &err), &err);
+    check_json(path);
+    written = test_read(path, NULL);
+    for (const char *at = written; *at; at++)
+        if (!strchr(" \n", *at))
+            written[n++] = *at;
+    written[n] = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        assert_has(written, parts[i]);
     free(written);
     free(path);
     drop(&profile);
@@ -313,7 +415,10 @@ int main(void)
         cmocka_unit_test(what_should_be_there_is_held_against_what_is),
         cmocka_unit_test(timing_is_told_without_traces),
         cmocka_unit_test(a_trace_without_steps_is_no_success),
+        cmocka_unit_test(overhead_is_summed_by_kind),
+        cmocka_unit_test(no_overhead_is_told_apart_from_none_known),
         cmocka_unit_test(json_has_every_step),
+        cmocka_unit_test(json_has_overhead_by_kind),
         cmocka_unit_test(json_without_traces_is_whole),
         cmocka_unit_test(csv_has_a_row_an_op_and_a_kernel),
     };

@@ -123,8 +123,9 @@ static void check_rows(const written *back)
     assert_non_null(open);
     for (size_t i = 0; i < n; i++) {
         const slice *const one = &slices[i];
-        const bool host =
-            strcmp(one->category, "call") == 0 || strcmp(one->category, "range") == 0;
+        const bool host = strcmp(one->category, "call") == 0 ||
+                          strcmp(one->category, "range") == 0 ||
+                          strcmp(one->category, "overhead") == 0;
 
         assert_true(one->thread > 0 && one->start >= 0 && one->end >= one->start);
         assert_int_not_equal(one->thread, one->process);
@@ -390,6 +391,105 @@ static void gaps_add_up_to_the_idle_time(void **state)
     }
 }
 
+static void add_overhead(gx_trace *trace, const char *name, int64_t start, int64_t end,
+                         int64_t thread, int64_t device)
+{
+    const gx_trace_overhead overhead = { .name = text(trace, name),
+                                         .start = start,
+                                         .end = end,
+                                         .inside = start < 1000 ? GX_TRACE_NONE : 0,
+                                         .process = 1,
+                                         .thread = thread,
+                                         .device = device,
+                                         .correlation = device ? GX_TRACE_NONE : 77 };
+
+    assert_ok(gx_trace_add_overhead(trace, &overhead, &err), &err);
+}
+
+static int64_t thread_named(const written *back, const char *name)
+{
+    for (size_t i = 0; i < json_count(back->events); i++) {
+        const yajl_val event = json_at(back->events, i);
+
+        if (is_event(event, "M", NULL) &&
+            strcmp(json_text(event, "name"), "thread_name") == 0 &&
+            strcmp(json_text(json_get(event, "args"), "name"), name) == 0)
+            return json_integer(event, "tid");
+    }
+    fail_msg("no thread '%s'", name);
+    return -1;
+}
+
+static void overhead_has_rows_of_its_own(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_figures *figures;
+    gx_report report;
+    written back;
+    yajl_val event;
+
+    add_call(trace, "cudaLaunchKernel", 1000, 1010, 1);
+    add_kernel(trace, 1200, 1300, 1);
+    add_overhead(trace, "lazy function loading", 400, 900, 10, GX_TRACE_NONE);
+    add_overhead(trace, "overhead of kind 589824", 1002, 1004, 10, GX_TRACE_NONE);
+    add_overhead(trace, "resource", 1003, 2000, 10, GX_TRACE_NONE); /* overlaps it */
+    add_overhead(trace, "buffer flush", 1500, 1600, GX_TRACE_NONE, 0);
+    figures = finish(trace, NULL);
+    report = report_of(trace, figures);
+    back = write_report(&report, 0);
+    assert_int_equal(count_events(&back, "X", "overhead"), 4);
+    event = find_event(&back, "overhead", "lazy function loading");
+    assert_int_equal(json_us(event, "ts"), 0); /* the first of all */
+    assert_int_equal(json_us(event, "dur"), 500);
+    assert_int_equal(json_integer(event, "tid"),
+                     thread_named(&back, "overhead, thread 10"));
+    assert_true(YAJL_IS_FALSE(json_get(json_get(event, "args"), "in_window")));
+    event = find_event(&back, "overhead", "overhead of kind 589824");
+    assert_int_equal(json_us(event, "ts"), 602);
+    assert_true(YAJL_IS_TRUE(json_get(json_get(event, "args"), "in_window")));
+    event = find_event(&back, "overhead", "resource");
+    assert_int_equal(json_integer(event, "tid"),
+                     thread_named(&back, "overhead, thread 10, lane 2"));
+    event = find_event(&back, "overhead", "buffer flush");
+    assert_int_equal(json_integer(event, "tid"), thread_named(&back, "overhead"));
+    assert_int_equal(json_integer(json_get(event, "args"), "device"), 0);
+    assert_int_equal(json_integer(json_get(event, "args"), "correlation"), 77);
+    check_rows(&back);
+    drop_written(&back);
+    back = write_report(&report, 3);
+    assert_int_equal((int64_t)count_events(&back, "X", "overhead") +
+                         (int64_t)count_events(&back, "X", "kernel") +
+                         (int64_t)count_events(&back, "X", "call") + back.left_out,
+                     6);
+    drop_written(&back);
+    gx_trace_figures_free(figures);
+}
+
+static void a_copy_between_devices_says_which(void **state)
+{
+    gx_trace *const trace = *state;
+    gx_trace_activity copy = kernel(100, 200, GX_TRACE_NONE);
+    gx_trace_figures *figures;
+    gx_report report;
+    written back;
+    yajl_val args;
+
+    copy.kind = GX_TRACE_COPY;
+    copy.name = text(trace, "peer");
+    copy.source_device = 2;
+    copy.target_device = 0;
+    assert_ok(gx_trace_add_activity(trace, &copy, &err), &err);
+    figures = finish(trace, NULL);
+    report = report_of(trace, figures);
+    back = write_report(&report, 0);
+    args = json_get(find_event(&back, "copy", "peer"), "args");
+    assert_int_equal(json_integer(args, "source_device"), 2);
+    assert_int_equal(json_integer(args, "target_device"), 0);
+    assert_int_equal(figures->device[0].busy, 100);
+    drop_written(&back);
+    gx_trace_figures_free(figures);
+}
+
 static void what_is_too_much_is_left_out_and_counted(void **state)
 {
     gx_trace *const trace = *state;
@@ -468,6 +568,8 @@ int main(void)
         TEST(more_rows_than_lanes_lose_nothing),
         TEST(a_replay_has_one_slice_and_one_arrow),
         TEST(gaps_add_up_to_the_idle_time),
+        TEST(overhead_has_rows_of_its_own),
+        TEST(a_copy_between_devices_says_which),
         TEST(what_is_too_much_is_left_out_and_counted),
         TEST(an_empty_trace_is_json_too),
         TEST(a_file_that_cannot_be_written_leaves_nothing),

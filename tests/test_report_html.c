@@ -287,6 +287,43 @@ static void a_profile_tells_everything(void **state)
     profile_drop(&made);
 }
 
+/* Rows of a name and four numbers. */
+static void check_overhead(yajl_val row, const char *name, const int64_t *numbers)
+{
+    assert_string_equal(YAJL_GET_STRING(json_at(row, 0)), name);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(YAJL_GET_INTEGER(json_at(row, 1 + i)), numbers[i]);
+}
+
+static void overhead_is_told_by_kind(void **state)
+{
+    static const int64_t all[4] = { 1, 30, 1, 120 }, number[4] = { 1, 30, 0, 70 },
+                         flush[4] = { 0, 0, 1, 50 };
+    gx_profile_overhead kinds[] = {
+        { .name = "overhead of kind 9", .inside = { 1, 30 }, .before = { 0, 70 } },
+        { .name = "buffer flush", .before = { 1, 50 } },
+    };
+    made_profile made;
+    written back;
+    yajl_val passes, rows;
+
+    (void)state;
+    profile_make(&made, 3, true);
+    made.profile.pass[1].overhead = kinds;
+    made.profile.pass[1].n_overheads = ARRAY_SIZE(kinds);
+    gx_trace_expect_overhead(made.profile.pass[1].trace);
+    back = write_page(&made.report, "overhead.html");
+    passes = json_get(json_get(back.root, "profile"), "passes");
+    assert_true(YAJL_IS_NULL(json_get(json_at(passes, 0), "overhead")));
+    rows = json_get(json_at(passes, 1), "overhead");
+    assert_int_equal(json_count(rows), 3);
+    check_overhead(json_at(rows, 0), "", all);
+    check_overhead(json_at(rows, 1), "overhead of kind 9", number);
+    check_overhead(json_at(rows, 2), "buffer flush", flush);
+    drop_written(&back);
+    profile_drop(&made);
+}
+
 static void what_was_not_measured_is_null(void **state)
 {
     made_profile made;
@@ -334,6 +371,7 @@ int main(void)
         TEST(a_trace_without_work_makes_a_page),
         TEST(too_many_records_are_left_out_and_counted),
         cmocka_unit_test(a_profile_tells_everything),
+        cmocka_unit_test(overhead_is_told_by_kind),
         cmocka_unit_test(what_was_not_measured_is_null),
         TEST(a_file_that_cannot_be_written_is_an_error),
     };

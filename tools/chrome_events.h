@@ -18,7 +18,8 @@ typedef struct gx_chrome {
     const gx_trace_activity *activities;
     const gx_trace_call *calls;
     const gx_trace_range *ranges;
-    size_t n_activities, n_calls, n_ranges;
+    const gx_trace_overhead *overheads;
+    size_t n_activities, n_calls, n_ranges, n_overheads;
     uint8_t *launched; /* a bit a call: work of it is shown */
     uint8_t *first;    /* a bit an activity: the earliest of its call */
 } gx_chrome;

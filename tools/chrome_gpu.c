@@ -41,6 +41,8 @@ static void put_activity(gx_chrome *to, const gx_slice *slice, int64_t process,
     put_known(to->json, "lane", activity->lane);
     put_known(to->json, "body", activity->body);
     put_known(to->json, "bytes", activity->bytes);
+    put_known(to->json, "source_device", activity->source_device);
+    put_known(to->json, "target_device", activity->target_device);
     if (activity->grid[0])
         put_shape(to->json, "grid", activity->grid);
     if (activity->block[0])

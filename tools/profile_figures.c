@@ -20,6 +20,7 @@ static gx_status fill_pass(gx_profile *profile, gx_profile_pass *pass, gx_error 
     GX_TRY(gx_profile_ops(pass, profile->unit, profile->n_units, err));
     if (pass->n_ops)
         GX_TRY(gx_profile_pairs(pass, err));
+    GX_TRY(gx_profile_overheads(pass, err));
     return gx_profile_overlap(pass, err);
 }
 
@@ -50,6 +51,7 @@ static void free_pass(gx_profile_pass *pass)
     free(pass->pair);
     free(pass->step);
     free(pass->step_of);
+    free(pass->overhead);
     gx_trace_figures_free(pass->figures);
     gx_trace_free(pass->trace);
     *pass = (gx_profile_pass){ 0 };

@@ -152,6 +152,40 @@ static void put_records(gx_json *json, const gx_profile_pass *pass)
     gx_json_end(json);
 }
 
+static void put_overhead_of(gx_json *json, const gx_profile_overhead *overhead)
+{
+    gx_json_object(json, "inside");
+    gx_json_integer(json, "n", overhead->inside.n);
+    gx_json_integer(json, "ns", overhead->inside.ns);
+    gx_json_integer(json, "longest_ns", overhead->longest_ns);
+    gx_json_end(json);
+    gx_json_object(json, "before");
+    gx_json_integer(json, "n", overhead->before.n);
+    gx_json_integer(json, "ns", overhead->before.ns);
+    gx_json_end(json);
+}
+
+static void put_overhead(gx_json *json, const gx_profile_pass *pass)
+{
+    const gx_profile_overhead all = gx_profile_overhead_sum(pass);
+
+    if (!gx_trace_tells_overhead(pass->trace)) {
+        gx_json_text(json, "overhead", NULL);
+        return;
+    }
+    gx_json_object(json, "overhead");
+    put_overhead_of(json, &all);
+    gx_json_array(json, "kinds");
+    for (size_t i = 0; i < pass->n_overheads; i++) {
+        gx_json_object(json, NULL);
+        gx_json_text(json, "name", pass->overhead[i].name);
+        put_overhead_of(json, &pass->overhead[i]);
+        gx_json_end(json);
+    }
+    gx_json_end(json);
+    gx_json_end(json);
+}
+
 static gx_status put_pass(gx_json *json, const gx_profile_pass *pass, gx_error *err)
 {
     gx_status st = GX_OK;
@@ -160,6 +194,7 @@ static gx_status put_pass(gx_json *json, const gx_profile_pass *pass, gx_error *
     gx_json_text(json, "missing", pass->missing[0] ? pass->missing : NULL);
     if (pass->trace) {
         put_records(json, pass);
+        put_overhead(json, pass);
         st = put_figures(json, pass, err);
         put_gaps(json, "step_gaps", pass->step_gaps);
         gx_json_integer(json, "waiting_calls", pass->n_waiting_calls);

@@ -44,6 +44,13 @@ gx_status gx_profile_overlap(gx_profile_pass *pass, gx_error *err) GX_MUST_CHECK
 /* The gap's step where it lies inside one, else GX_TRACE_NONE. */
 int32_t gx_profile_gap_step(const gx_profile_pass *pass, const gx_trace_gap *gap);
 
+/* --- profile_overhead.c --- */
+
+/* By kind what tracing tool and driver took for themselves. */
+gx_status gx_profile_overheads(gx_profile_pass *pass, gx_error *err) GX_MUST_CHECK;
+/* The sum over the kinds. */
+gx_profile_overhead gx_profile_overhead_sum(const gx_profile_pass *pass);
+
 /* --- profile_patterns.c --- */
 
 gx_status gx_profile_patterns(gx_profile *profile, gx_error *err) GX_MUST_CHECK;

@@ -275,6 +275,7 @@ void gx_profile_print(const gx_profile *profile, FILE *out)
             continue;
         fputc('\n', out);
         print_records(profile, pass, out);
+        gx_profile_print_overhead(pass, out);
         if (!has_steps(pass))
             continue;
         shown = pass;

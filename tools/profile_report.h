@@ -21,6 +21,8 @@ void gx_profile_print_kernels(const gx_profile *profile, const gx_profile_pass *
                               FILE *out);
 void gx_profile_print_pairs(const gx_profile *profile, const gx_profile_pass *pass,
                             FILE *out);
+/* Of a pass that has a trace. */
+void gx_profile_print_overhead(const gx_profile_pass *pass, FILE *out);
 void gx_profile_print_floor(const gx_profile *profile, FILE *out);
 void gx_profile_print_memory(const gx_profile *profile, FILE *out);
 /* "patterns": [...] */

@@ -215,6 +215,44 @@ void gx_profile_print_pairs(const gx_profile *profile, const gx_profile_pass *pa
     }
 }
 
+/* --- overhead --- */
+
+static void print_share(const gx_trace_share *share, FILE *out)
+{
+    if (share->n == 0 && share->ns == 0)
+        fputs("none", out);
+    else
+        fprintf(out, "%lld record%s, %s", (long long)share->n, share->n == 1 ? "" : "s",
+                gx_profile_ns_words((double)share->ns).text);
+}
+
+void gx_profile_print_overhead(const gx_profile_pass *pass, FILE *out)
+{
+    const gx_profile_overhead all = gx_profile_overhead_sum(pass);
+    const char *before = ": ";
+
+    if (!gx_trace_tells_overhead(pass->trace)) {
+        fputs("  overhead of the tracing: n/a; the tracing tool does not tell it\n", out);
+        return;
+    }
+    fputs("  overhead of the tracing inside the window: ", out);
+    print_share(&all.inside, out);
+    if (all.inside.n)
+        fprintf(out, ", longest %s", gx_profile_ns_words((double)all.longest_ns).text);
+    for (size_t i = 0; i < pass->n_overheads; i++) {
+        const gx_profile_overhead *const kind = &pass->overhead[i];
+
+        if (kind->inside.n == 0)
+            continue;
+        fprintf(out, "%s%s %lld, %s", before, kind->name, (long long)kind->inside.n,
+                gx_profile_ns_words((double)kind->inside.ns).text);
+        before = "; ";
+    }
+    fputs("; before it: ", out);
+    print_share(&all.before, out);
+    fputc('\n', out);
+}
+
 /* --- floor --- */
 
 void gx_profile_print_floor(const gx_profile *profile, FILE *out)

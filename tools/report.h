@@ -86,6 +86,13 @@ typedef struct gx_profile_pair {
     int64_t median_ns, p95_ns; /* a step, 0 where a step has no such gap */
 } gx_profile_pair;
 
+/* Overhead of one kind: in the windows that were traced, and ahead of one. */
+typedef struct gx_profile_overhead {
+    const char *name; /* of the trace; "" for all kinds together */
+    gx_trace_share inside, before;
+    int64_t longest_ns; /* inside, of one record */
+} gx_profile_overhead;
+
 typedef struct gx_profile_pass {
     gx_mode mode;      /* GX_MODE_EAGER or GX_MODE_GRAPH */
     char missing[256]; /* why there is no trace; "" where there is one */
@@ -111,6 +118,8 @@ typedef struct gx_profile_pass {
     size_t n_pairs;
     gx_profile_op *op; /* in the order of the plan, unclaimed work last */
     size_t n_ops;
+    gx_profile_overhead *overhead; /* the longest inside first */
+    size_t n_overheads;
     double lane_overlap_ns; /* a step: time in which several lanes ran; < 0: one lane */
 } gx_profile_pass;
 

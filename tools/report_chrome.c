@@ -43,6 +43,23 @@ static void put_range(gx_chrome *to, const gx_slice *slice, int64_t process,
     gx_json_end(to->json);
 }
 
+static void put_overhead(gx_chrome *to, const gx_slice *slice, int64_t process,
+                         int64_t thread)
+{
+    const gx_trace_overhead *const overhead = &to->overheads[slice->index];
+
+    gx_chrome_open_slice(to, "overhead", gx_chrome_text(to, overhead->name), process,
+                         thread, slice);
+    gx_json_object(to->json, "args");
+    if (overhead->device != GX_TRACE_NONE)
+        gx_json_integer(to->json, "device", overhead->device);
+    if (overhead->correlation != GX_TRACE_NONE)
+        gx_json_integer(to->json, "correlation", overhead->correlation);
+    gx_json_bool(to->json, "in_window", overhead->inside != GX_TRACE_NONE);
+    gx_json_end(to->json);
+    gx_json_end(to->json);
+}
+
 typedef void put_slice_fn(gx_chrome *to, const gx_slice *slice, int64_t process,
                           int64_t thread);
 
@@ -141,6 +158,38 @@ static gx_status write_host(gx_chrome *to, gx_error *err)
     return st;
 }
 
+/* --- overhead --- */
+
+/* A process of its own: it is no work of the program. */
+static gx_status write_overhead(gx_chrome *to, gx_error *err)
+{
+    gx_slices slices = { 0 };
+    size_t at = 0;
+    int64_t nth = 0;
+    gx_status st = GX_OK;
+
+    for (size_t i = 0; i < to->n_overheads && st == GX_OK; i++) {
+        const gx_trace_overhead *const overhead = &to->overheads[i];
+        const gx_slice slice = {
+            { overhead->process, overhead->thread, 0 }, overhead->start, overhead->end, i
+        };
+
+        if (gx_report_shows(&to->window, to->side, overhead->start))
+            st = gx_slices_add(&slices, &slice, err);
+    }
+    gx_slices_sort(&slices);
+    while (st == GX_OK && at < slices.n) {
+        const int64_t process =
+            gx_chrome_process(to, "overhead", -1, nth++, to->n_processes++);
+        int64_t place = 0;
+
+        st = write_threads(to, &slices, &at, process, &place, "overhead", put_overhead,
+                           err);
+    }
+    gx_slices_free(&slices);
+    return st;
+}
+
 /* --- a side --- */
 
 static gx_status gather_activities(gx_chrome *to, gx_slices *slices, gx_error *err)
@@ -178,6 +227,7 @@ static gx_status write_side(gx_chrome *to, size_t side, gx_error *err)
     to->activities = gx_trace_activities(to->trace, &to->n_activities);
     to->calls = gx_trace_calls(to->trace, &to->n_calls);
     to->ranges = gx_trace_ranges(to->trace, &to->n_ranges);
+    to->overheads = gx_trace_overheads(to->trace, &to->n_overheads);
     to->launched = calloc(to->n_calls / 8 + 1, 1);
     to->first = calloc(to->n_activities / 8 + 1, 1);
     if (!to->launched || !to->first)
@@ -186,6 +236,8 @@ static gx_status write_side(gx_chrome *to, size_t side, gx_error *err)
         st = gather_activities(to, &slices, err);
     if (st == GX_OK)
         st = write_host(to, err);
+    if (st == GX_OK)
+        st = write_overhead(to, err);
     if (st == GX_OK)
         st = gx_chrome_devices(to, &slices, err);
     gx_slices_free(&slices);
@@ -235,7 +287,7 @@ gx_status gx_report_chrome(const gx_report *report, const char *path, int64_t mo
     /* An activity is a slice, two counts at most and a replay of its own at most; a
      * launch has an arrow of two ends. */
     static const gx_report_weights weights = {
-        .activity = 4, .call = 1, .launch = 2, .range = 1, .gap = 1
+        .activity = 4, .call = 1, .launch = 2, .range = 1, .gap = 1, .overhead = 1
     };
     gx_chrome to = { .report = report };
     gx_part_file file;

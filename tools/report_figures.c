@@ -102,6 +102,34 @@ static void put_median(gx_json *json, const char *key, const gx_profile_pass *pa
     gx_series_free(&series);
 }
 
+static void put_overhead_row(gx_json *json, const char *name,
+                             const gx_profile_overhead *overhead)
+{
+    gx_json_array(json, NULL);
+    gx_json_text(json, NULL, name);
+    gx_json_integer(json, NULL, overhead->inside.n);
+    gx_json_integer(json, NULL, overhead->inside.ns);
+    gx_json_integer(json, NULL, overhead->before.n);
+    gx_json_integer(json, NULL, overhead->before.ns);
+    gx_json_end(json);
+}
+
+/* Rows of name, records and ns inside, and before; all kinds together first. */
+static void put_overhead(gx_json *json, const gx_profile_pass *pass)
+{
+    const gx_profile_overhead all = gx_profile_overhead_sum(pass);
+
+    if (!pass->trace || !gx_trace_tells_overhead(pass->trace)) {
+        gx_json_text(json, "overhead", NULL);
+        return;
+    }
+    gx_json_array(json, "overhead");
+    put_overhead_row(json, "", &all);
+    for (size_t i = 0; i < pass->n_overheads; i++)
+        put_overhead_row(json, pass->overhead[i].name, &pass->overhead[i]);
+    gx_json_end(json);
+}
+
 static void put_pass(gx_json *json, const gx_profile_pass *pass)
 {
     gx_json_object(json, NULL);
@@ -119,6 +147,7 @@ static void put_pass(gx_json *json, const gx_profile_pass *pass)
     put_median(json, "step_gap", pass, step_gap_of);
     put_median(json, "kernels", pass, kernels_of);
     gx_json_figure(json, "lane_overlap", pass->lane_overlap_ns);
+    put_overhead(json, pass);
     gx_json_array(json, "gaps");
     for (int c = 0; c < GX_GAP_CLASSES; c++) {
         int64_t n = 0, ns = 0;

@@ -16,10 +16,11 @@ static int64_t least(int64_t a, int64_t b)
 
 static int64_t earliest(const gx_trace *trace)
 {
-    size_t n_activities, n_calls, n_ranges;
+    size_t n_activities, n_calls, n_ranges, n_overheads;
     const gx_trace_activity *const activities = gx_trace_activities(trace, &n_activities);
     const gx_trace_call *const calls = gx_trace_calls(trace, &n_calls);
     const gx_trace_range *const ranges = gx_trace_ranges(trace, &n_ranges);
+    const gx_trace_overhead *const overheads = gx_trace_overheads(trace, &n_overheads);
     int64_t first = INT64_MAX;
 
     for (size_t i = 0; i < n_activities; i++)
@@ -28,6 +29,8 @@ static int64_t earliest(const gx_trace *trace)
         first = least(first, calls[i].start);
     for (size_t i = 0; i < n_ranges; i++)
         first = least(first, ranges[i].start);
+    for (size_t i = 0; i < n_overheads; i++)
+        first = least(first, overheads[i].start);
     return first == INT64_MAX ? 0 : first;
 }
 
@@ -44,10 +47,11 @@ static int64_t lead_of(const gx_trace_figures *figures, int64_t first)
 
 int64_t gx_report_last(const gx_trace *trace)
 {
-    size_t n_activities, n_calls, n_ranges;
+    size_t n_activities, n_calls, n_ranges, n_overheads;
     const gx_trace_activity *const activities = gx_trace_activities(trace, &n_activities);
     const gx_trace_call *const calls = gx_trace_calls(trace, &n_calls);
     const gx_trace_range *const ranges = gx_trace_ranges(trace, &n_ranges);
+    const gx_trace_overhead *const overheads = gx_trace_overheads(trace, &n_overheads);
     int64_t last = -GX_TRACE_MOST_TIME;
 
     for (size_t i = 0; i < n_activities; i++)
@@ -60,6 +64,8 @@ int64_t gx_report_last(const gx_trace *trace)
 
         last = end > last ? end : last;
     }
+    for (size_t i = 0; i < n_overheads; i++)
+        last = overheads[i].end > last ? overheads[i].end : last;
     return last;
 }
 
@@ -96,13 +102,15 @@ static int64_t weigh(const gx_report *report, const gx_report_window *window,
     *records = 0;
     for (size_t s = 0; s < report->n_sides; s++) {
         const gx_trace *const trace = report->side[s].trace;
-        size_t n_activities, n_calls, n_ranges;
+        size_t n_activities, n_calls, n_ranges, n_overheads;
         const gx_trace_activity *const activities =
             gx_trace_activities(trace, &n_activities);
         const gx_trace_call *const calls = gx_trace_calls(trace, &n_calls);
         const gx_trace_range *const ranges = gx_trace_ranges(trace, &n_ranges);
+        const gx_trace_overhead *const overheads =
+            gx_trace_overheads(trace, &n_overheads);
         const gx_trace_figures *const figures = report->side[s].figures;
-        int64_t n[4] = { 0 }, n_launches = 0;
+        int64_t n[5] = { 0 }, n_launches = 0;
 
         for (size_t i = 0; i < n_activities; i++)
             n[0] += gx_report_shows(window, s, activities[i].start);
@@ -116,10 +124,14 @@ static int64_t weigh(const gx_report *report, const gx_report_window *window,
         for (size_t d = 0; d < figures->n_devices; d++)
             for (size_t i = 0; i < figures->device[d].n_gaps; i++)
                 n[3] += gx_report_shows(window, s, figures->device[d].gap[i].end);
+        for (size_t i = 0; i < n_overheads; i++)
+            n[4] += gx_report_shows(window, s, overheads[i].start);
         sum += n[0] * weights->activity + n[1] * weights->call + n[2] * weights->range +
-               n[3] * weights->gap + n_launches * weights->launch;
+               n[3] * weights->gap + n[4] * weights->overhead +
+               n_launches * weights->launch;
         *records += (weights->activity ? n[0] : 0) + (weights->call ? n[1] : 0) +
-                    (weights->range ? n[2] : 0) + (weights->gap ? n[3] : 0);
+                    (weights->range ? n[2] : 0) + (weights->gap ? n[3] : 0) +
+                    (weights->overhead ? n[4] : 0);
     }
     return sum;
 }

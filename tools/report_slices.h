@@ -18,7 +18,7 @@ typedef struct gx_report_window {
 
 /* Events that a report needs for one record, at most. */
 typedef struct gx_report_weights {
-    int64_t activity, call, launch, range, gap;
+    int64_t activity, call, launch, range, gap, overhead;
 } gx_report_weights;
 
 /* The longest window for which all sides together need `most` events or fewer. */

@@ -279,12 +279,24 @@ function startPasses(profile) {
   line("gap behind a step", (pass) => time(pass.step_gap));
   line("kernels, copies, fills a step", (pass) => count(pass.kernels));
   if (profile.passes.some((pass) => pass.lane_overlap !== null)) line("several lanes at once", (pass) => time(pass.lane_overlap));
+  startOverhead(profile.passes, line);
   line("steps traced", (pass) => pass.missing ? "n/a" : count(pass.n_steps));
   line("records found of expected", (pass) => pass.missing ? "n/a" : `${count(pass.found)} of ${count(pass.expected)}`);
   line("records lost", (pass) => pass.missing ? "n/a" : count(pass.dropped + pass.unknown) + (pass.corrupt ? `, ${count(pass.corrupt)} buffers corrupt` : ""));
   plainTable(byId("pass-table"), ["median", ...names], rows);
   byId("pass-note").textContent = ["Tracing costs time: read how long a step takes in the first row, and how it is made up in the others.",
     ...profile.passes.filter((pass) => pass.missing).map((pass) => `No trace of ${pass.mode}: ${pass.missing}`)].join(" ");
+}
+
+// A line for all overhead, then one a kind; a kind that a pass has none of took no time.
+function startOverhead(passes, line) {
+  const kinds = new Set(["", ...passes.flatMap((pass) => (pass.overhead || []).map((row) => row[0]))]);
+  for (const kind of kinds)
+    line(kind ? `  ${kind}` : "overhead of the tracing", (pass) => {
+      if (!pass.overhead) return "n/a";
+      const [, n, ns, nBefore, nsBefore] = pass.overhead.find((row) => row[0] === kind) || [kind, 0, 0, 0, 0];
+      return `${time(ns)} in ${count(n)}; ${time(nsBefore)} in ${count(nBefore)} before`;
+    });
 }
 
 function startLedger(profile) {
