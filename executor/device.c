@@ -274,6 +274,15 @@ gx_status gx_device_fill(gx_device *device, void *memory, int byte, size_t bytes
     return GX_OK;
 }
 
+gx_status gx_device_repeat(gx_device *device, void *memory, size_t made, size_t bytes,
+                           gx_error *err)
+{
+    for (; made < bytes; made *= 2)
+        GX_TRY(gx_device_copy(device, (char *)memory + made, memory,
+                              bytes - made < made ? bytes - made : made, err));
+    return GX_OK;
+}
+
 gx_status gx_device_sync(gx_device *device, gx_error *err)
 {
     GX_TRY(check_whole(device, err));

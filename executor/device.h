@@ -49,6 +49,9 @@ gx_status gx_device_copy(gx_device *device, void *to, const void *from, size_t b
                          gx_error *err) GX_MUST_CHECK;
 gx_status gx_device_fill(gx_device *device, void *memory, int byte, size_t bytes,
                          gx_error *err) GX_MUST_CHECK;
+/* The first `made` bytes again and again, up to `bytes`; made > 0 where bytes > 0. */
+gx_status gx_device_repeat(gx_device *device, void *memory, size_t made, size_t bytes,
+                           gx_error *err) GX_MUST_CHECK;
 gx_status gx_device_sync(gx_device *device, gx_error *err) GX_MUST_CHECK;
 
 /* The launch context for a lane; workspace and programmatic flags are the caller's. */

@@ -1,6 +1,5 @@
 /* Where a program's values live: arena, workspaces, calls with real pointers, first
  * inputs. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"
@@ -194,21 +193,10 @@ static gx_status make_units(gx_exec *exec, gx_error *err)
 static gx_status init_input(gx_exec *exec, size_t id, gx_error *err)
 {
     const gx_value *value = &exec->plan->graph->values[id];
-    const gx_tensor tensor = tensor_of(value);
-    const int64_t n = gx_count(&tensor);
+    gx_tensor tensor = tensor_of(value);
 
-    if (n == 0)
-        return GX_OK;
-    double *values = malloc((size_t)n * sizeof *values);
-    if (!values)
-        return GX_FAIL(err, GX_ERR_MEMORY, "no host memory for the values of '%s'",
-                       value->name);
-    gx_status st = gx_init_fill(value, exec->state->seed, values, n, err);
-    if (st == GX_OK)
-        st = gx_device_put(exec->device, exec->value_data[id], value->dtype, values,
-                           GX_F64, n, exec->state->exact, err);
-    free(values);
-    return st;
+    tensor.data = exec->value_data[id];
+    return gx_state_fill_first(exec->state, exec->device, value, &tensor, err);
 }
 
 static gx_status init_inputs(gx_exec *exec, gx_error *err)

@@ -7,14 +7,29 @@
 
 /* `workspace` is one of gx_workspace_alloc, or NULL where none is asked for. */
 
-/* Median device time in us of one launch of the group by this alternative, as a chain of
- * copies in a small graph; *n_nodes gets the graph nodes that one launch adds. The group
- * is bound to device memory and prepared. One that is far slower than `best_us` (<= 0:
- * there is none) is timed once, by itself. */
+/* A launch of a group on the device. */
+typedef struct gx_group_time {
+    double us;      /* median, of a chain of copies in a small graph */
+    double once_us; /* by itself */
+    int n_nodes;    /* in a graph */
+    bool given_up;  /* us is once_us */
+} gx_group_time;
+
+/* The group is bound to device memory and prepared. One that takes longer than
+ * `give_up_us` by itself (<= 0: however long) is not timed any further. The chain is a
+ * burst of some milliseconds. */
 gx_status gx_measure_group(gx_device *device, const gx_group *group,
                            const gx_alternative *alternative, const gx_prepared *prepared,
-                           void *workspace, double best_us, double *us, int *n_nodes,
+                           void *workspace, double give_up_us, gx_group_time *time,
                            gx_error *err) GX_MUST_CHECK;
+
+/* A launch as it is in a long run: the same chain, launched back to back until a card
+ * that is limited by its power has found its clocks, and timed from then on. *us is the
+ * time of a burst before, > 0, and the mean sustained time behind. */
+gx_status gx_measure_sustained(gx_device *device, const gx_group *group,
+                               const gx_alternative *alternative,
+                               const gx_prepared *prepared, void *workspace, double *us,
+                               gx_error *err) GX_MUST_CHECK;
 
 /* Launches the group once and waits. */
 gx_status gx_run_group(gx_device *device, const gx_group *group,
@@ -22,8 +37,8 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
                        void *workspace, gx_error *err) GX_MUST_CHECK;
 
 /* Median steady device time in us of a step of a laid-out plan, by graphs of so many
- * steps
- * (`options` may be NULL). The steps change the state. */
+ * steps (`options` may be NULL); long steps run for a while before. The steps change the
+ * state. */
 gx_status gx_measure_plan(const gx_plan *plan, gx_state *state,
                           const gx_exec_options *options, double *us,
                           gx_error *err) GX_MUST_CHECK;

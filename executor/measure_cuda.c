@@ -7,19 +7,25 @@
 #include "stopwatch.h"
 
 enum {
-    CHAIN = 12,     /* copies in a graph: enough to hide what a launch of it costs */
-    WARM = 2,       /* launches that are not timed */
-    REPEATS = 9,    /* launches that are */
-    PLAN_STEPS = 20 /* steps in a block of a plan's timing, or more */
+    CHAIN = 12,  /* copies in a graph: enough to hide what a launch of it costs */
+    WARM = 2,    /* launches that are not timed */
+    REPEATS = 9, /* launches that are */
+    MOST_LAUNCHES = 1000, /* of a graph that is timed sustained */
+    PLAN_STEPS = 20       /* steps in a block of a plan's timing, or more */
 };
 
 /* A chain is cut short where it would run for longer than this. */
-static const double chain_limit_s = 8e-3;
+static const double chain_limit_s = 3e-3;
 
-/* One launch by itself tells a hopeless candidate: so many times the best, and so much
- * more that what a launch itself costs does not matter. */
-static const double hopeless_factor = 4;
-static const double hopeless_us = 200;
+/* How long a card that is limited by its power takes to find its clocks, and how long is
+ * enough to time it at them. */
+static const double settle_s = 60e-3;
+static const double sustained_s = 60e-3;
+
+/* Whole steps: as long as this for those that take at least so long. Shorter ones leave
+ * the card idle between kernels, and plans of small models stay quick to make. */
+static const double plan_settle_s = 200e-3;
+static const double long_step_us = 500;
 
 /* --- a group --- */
 
@@ -88,47 +94,90 @@ static gx_status time_chain(const gx_chain *chain, void *graph_exec,
     return GX_OK;
 }
 
-static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch, double best_us,
-                               double *us, gx_error *err)
+/* Launches of the chain's graph that run for so long, where one of the group takes
+ * `us`. */
+static int launches_for(const gx_chain *chain, double seconds, double us)
+{
+    const double n = 1e6 * seconds / (us * chain->n_copies);
+
+    return n < 1 ? 1 : n > MOST_LAUNCHES ? MOST_LAUNCHES : (int)n;
+}
+
+static gx_status submit(const gx_chain *chain, void *graph_exec, int n, gx_error *err)
+{
+    for (int i = 0; i < n; i++)
+        GX_TRY(gx_graph_submit(chain->device, graph_exec, err));
+    return GX_OK;
+}
+
+/* Nothing waits between the launches that settle the card and those that are timed. */
+static gx_status time_sustained(const gx_chain *chain, void *graph_exec,
+                                const gx_stopwatch *watch, double *us, gx_error *err)
+{
+    const int n_settle = launches_for(chain, settle_s, *us);
+    const int n_timed = launches_for(chain, sustained_s, *us);
+    double seconds = 0;
+
+    GX_TRY(submit(chain, graph_exec, n_settle, err));
+    GX_TRY(gx_stopwatch_start(watch, chain->device, err));
+    GX_TRY(submit(chain, graph_exec, n_timed, err));
+    GX_TRY(gx_stopwatch_stop(watch, chain->device, &seconds, err));
+    *us = 1e6 * seconds / ((double)n_timed * chain->n_copies);
+    return GX_OK;
+}
+
+typedef gx_status time_fn(const gx_chain *chain, void *graph_exec,
+                          const gx_stopwatch *watch, double *us, gx_error *err);
+
+/* The chain as a graph, for as many copies as do not take too long; *us is what one is
+ * expected to take, and then what `time` (NULL: nothing) says. */
+static gx_status with_graph(gx_chain *chain, const gx_stopwatch *watch, time_fn *time,
+                            double *us, gx_error *err)
 {
     gx_graph_cost cost;
     void *graph = NULL;
     void *graph_exec = NULL;
-    double seconds = 0;
 
-    /* The first launch loads what is loaded lazily, the second tells the length. */
-    gx_status st = time_once(chain, NULL, watch, &seconds, err);
-    if (st == GX_OK)
-        st = time_once(chain, NULL, watch, &seconds, err);
-    if (st != GX_OK)
-        return st;
-    const bool is_hopeless =
-        best_us > 0 && 1e6 * seconds > hopeless_factor * best_us + hopeless_us;
-
-    if (is_hopeless)
-        chain->n_copies = 1;
-    while (chain->n_copies > 1 && chain->n_copies * seconds > chain_limit_s)
+    while (chain->n_copies > 1 && 1e-6 * chain->n_copies * *us > chain_limit_s)
         chain->n_copies--;
-    st = gx_record(chain->device, record_chain, chain, &graph, err);
+    gx_status st = gx_record(chain->device, record_chain, chain, &graph, err);
     /* A group of size zero launches nothing and takes no time. */
     if (st == GX_OK && chain->n_nodes == 0)
         *us = 0;
-    else if (st == GX_OK && is_hopeless)
-        *us = 1e6 * seconds;
-    else if (st == GX_OK)
+    else if (st == GX_OK && time)
         st = gx_graph_start(chain->device, graph, &graph_exec, &cost, err);
     if (st == GX_OK && graph_exec)
-        st = time_chain(chain, graph_exec, watch, us, err);
+        st = time(chain, graph_exec, watch, us, err);
+    /* A launch may be under way where a later one failed. */
+    if (st != GX_OK && graph_exec && !chain->device->broken)
+        st = gx_first(st, gx_device_sync(chain->device, err));
     gx_graph_end(graph, graph_exec);
     return st;
 }
 
-gx_status gx_measure_group(gx_device *device, const gx_group *group,
-                           const gx_alternative *alternative, const gx_prepared *prepared,
-                           void *workspace, double best_us, double *us, int *n_nodes,
-                           gx_error *err)
+static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch,
+                               double give_up_us, gx_group_time *time, gx_error *err)
 {
-    gx_chain chain = {
+    double seconds = 0;
+
+    /* The first launch loads what is loaded lazily, the second tells the length. */
+    GX_TRY(time_once(chain, NULL, watch, &seconds, err));
+    GX_TRY(time_once(chain, NULL, watch, &seconds, err));
+    time->once_us = 1e6 * seconds;
+    time->us = time->once_us;
+    time->given_up = give_up_us > 0 && time->once_us > give_up_us;
+    if (time->given_up)
+        chain->n_copies = 1;
+    GX_TRY(with_graph(chain, watch, time->given_up ? NULL : time_chain, &time->us, err));
+    time->n_nodes = (int)chain->n_nodes;
+    return GX_OK;
+}
+
+static gx_chain chain_of(gx_device *device, const gx_group *group,
+                         const gx_alternative *alternative, const gx_prepared *prepared,
+                         void *workspace)
+{
+    return (gx_chain){
         .device = device,
         .group = group,
         .alternative = alternative,
@@ -136,20 +185,44 @@ gx_status gx_measure_group(gx_device *device, const gx_group *group,
         .workspace = workspace,
         .n_copies = CHAIN,
     };
+}
+
+gx_status gx_measure_group(gx_device *device, const gx_group *group,
+                           const gx_alternative *alternative, const gx_prepared *prepared,
+                           void *workspace, double give_up_us, gx_group_time *time,
+                           gx_error *err)
+{
+    gx_chain chain = chain_of(device, group, alternative, prepared, workspace);
     gx_stopwatch watch;
     int previous = 0;
 
-    *us = -1;
-    *n_nodes = -1;
+    *time = (gx_group_time){ .us = -1, .once_us = -1, .n_nodes = -1 };
     GX_TRY(gx_device_enter(device, &previous, err));
     gx_status st = gx_stopwatch_open(&watch, err);
     if (st == GX_OK) {
-        st = measure_chain(&chain, &watch, best_us, us, err);
+        st = measure_chain(&chain, &watch, give_up_us, time, err);
         gx_stopwatch_close(&watch);
     }
     gx_device_leave(device, previous);
-    if (st == GX_OK)
-        *n_nodes = (int)chain.n_nodes;
+    return st;
+}
+
+gx_status gx_measure_sustained(gx_device *device, const gx_group *group,
+                               const gx_alternative *alternative,
+                               const gx_prepared *prepared, void *workspace, double *us,
+                               gx_error *err)
+{
+    gx_chain chain = chain_of(device, group, alternative, prepared, workspace);
+    gx_stopwatch watch;
+    int previous = 0;
+
+    GX_TRY(gx_device_enter(device, &previous, err));
+    gx_status st = gx_stopwatch_open(&watch, err);
+    if (st == GX_OK) {
+        st = with_graph(&chain, &watch, time_sustained, us, err);
+        gx_stopwatch_close(&watch);
+    }
+    gx_device_leave(device, previous);
     return st;
 }
 
@@ -157,13 +230,7 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
                        const gx_alternative *alternative, const gx_prepared *prepared,
                        void *workspace, gx_error *err)
 {
-    const gx_chain chain = {
-        .device = device,
-        .group = group,
-        .alternative = alternative,
-        .prepared = prepared,
-        .workspace = workspace,
-    };
+    const gx_chain chain = chain_of(device, group, alternative, prepared, workspace);
     int previous = 0;
 
     GX_TRY(gx_device_enter(device, &previous, err));
@@ -175,20 +242,41 @@ gx_status gx_run_group(gx_device *device, const gx_group *group,
 
 /* --- a plan --- */
 
+static gx_status time_block(gx_exec *exec, int n_steps, double *us, gx_error *err)
+{
+    gx_timing timing;
+
+    GX_TRY(gx_exec_time(exec, GX_MODE_GRAPH, n_steps, &timing, err));
+    *us = 1e6 * timing.device_s / n_steps;
+    return GX_OK;
+}
+
+/* Plans are timed one after the other, and while the next one is made the card rests: a
+ * card that is limited by its power would then run the first blocks faster. */
+static gx_status settle_steps(gx_exec *exec, int n_steps, double us, gx_error *err)
+{
+    double left_us = us < long_step_us ? 0 : 1e6 * plan_settle_s;
+
+    while (left_us > 0 && us > 0) {
+        GX_TRY(time_block(exec, n_steps, &us, err));
+        left_us -= us * n_steps;
+    }
+    return GX_OK;
+}
+
 static gx_status measure_exec(gx_exec *exec, double *us, gx_error *err)
 {
     const int k = exec->steps_per_launch;
     const int n_steps = (PLAN_STEPS + k - 1) / k * k;
     double steps[REPEATS];
 
-    /* Times do not depend on values: inputs that nobody gave are zeros. */
+    /* Times hardly depend on values: inputs that nobody gave are zeros. */
     exec->n_missing = 0;
-    for (int i = -WARM; i < REPEATS; i++) {
-        gx_timing timing;
-
-        GX_TRY(gx_exec_time(exec, GX_MODE_GRAPH, n_steps, &timing, err));
-        steps[i < 0 ? 0 : i] = 1e6 * timing.device_s / n_steps;
-    }
+    for (int i = 0; i < WARM; i++)
+        GX_TRY(time_block(exec, n_steps, us, err));
+    GX_TRY(settle_steps(exec, n_steps, *us, err));
+    for (int i = 0; i < REPEATS; i++)
+        GX_TRY(time_block(exec, n_steps, &steps[i], err));
     *us = gx_median(steps, REPEATS);
     return GX_OK;
 }

@@ -1,6 +1,6 @@
 /* The file of the plan cache:
  *
- *     gexec_cache: 3
+ *     gexec_cache: 4
  *     device: {name: ..., cc: 90, driver: ..., runtime: ..., cublaslt: ..., gexec: ...}
  *     sites:
  *       "tf32: gemm f32[64, 784] ... #hash":
@@ -24,8 +24,8 @@
 #include "plan_cache.h"
 
 /* 2: three lanes; what 1 knew of kernels is of older ones. 3: what was forced, or could
- * not be timed, is not in it. */
-enum { FORMAT = 3 };
+ * not be timed, is not in it. 4: long times are those of a long run. */
+enum { FORMAT = 4 };
 
 /* --- reading --- */
 

@@ -1,4 +1,4 @@
-/* Candidates on the device: prepared, checked against a strict baseline, timed. */
+/* A site on the device: its operands, and candidates compared with a strict baseline. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +6,9 @@
 
 #include "builder.h"
 #include "measure.h"
-#include "number.h"
-#include "select.h"
+#include "select_bench.h"
 
 enum {
-    MAX_ALGOS = 16, /* of a library's candidates are measured */
     TILE_ELEMENTS =
         1 << 18, /* random values made for one operand; larger ones repeat them */
     SAMPLE_ELEMENTS = 1 << 14,
@@ -21,35 +19,15 @@ enum {
  */
 static const double TOLERANCE_FACTOR = 2;
 
-/* A library's later candidates are given up once one is this much slower than the best.
- */
-static const double GIVE_UP_FACTOR = 2;
-
 /* Where prepare alone is asked for, operands lie at addresses that nothing reads. */
 static const uintptr_t NO_MEMORY = UINT64_C(1) << 40;
 
-typedef struct operand {
+struct gx_operand {
     int32_t id;
     gx_tensor tensor; /* data: on the device */
     bool is_output, is_inout, compared;
     size_t offset, saved_offset; /* saved: the first value of an INOUT */
     double *baseline;            /* what was sampled of the baseline's result */
-} operand;
-
-struct gx_bench {
-    gx_device *device;
-    void *memory, *workspace;
-    size_t memory_bytes, workspace_bytes;
-    uint64_t random;
-    /* the site at hand */
-    const gx_site *site;
-    gx_call *calls;
-    bool *elidable, *stored; /* by [call * GX_MAX_ARGS + arg]; `stored` is all false */
-    operand *operands;
-    int32_t n_operands;
-    double tolerance;
-    bool has_baseline;
-    double *sample;
 };
 
 gx_status gx_bench_open(gx_device *device, gx_bench **bench, gx_error *err)
@@ -83,7 +61,6 @@ static void leave_site(gx_bench *bench)
     bench->elidable = NULL;
     bench->stored = NULL;
     bench->n_operands = 0;
-    bench->has_baseline = false;
     bench->site = NULL;
 }
 
@@ -125,7 +102,7 @@ static gx_status reserve_workspace(gx_bench *bench, size_t bytes, gx_error *err)
 
 /* --- operands --- */
 
-static operand *find_operand(gx_bench *bench, int32_t id)
+static gx_operand *find_operand(gx_bench *bench, int32_t id)
 {
     /* The latest are the likeliest, and of a long run's values only a few are shared. */
     for (int32_t i = bench->n_operands - 1; i >= 0; i--) {
@@ -140,11 +117,11 @@ static void add_operand(gx_bench *bench, int32_t call, int arg)
     const gx_field_kind kind = gx_arg_kind(bench->calls[call].op, arg);
     const gx_tensor *tensor = &bench->calls[call].arg[arg];
     const int32_t id = (int32_t)((uintptr_t)tensor->data - 1);
-    operand *at = find_operand(bench, id);
+    gx_operand *at = find_operand(bench, id);
 
     if (!at) {
         at = &bench->operands[bench->n_operands++];
-        *at = (operand){ .id = id, .tensor = *tensor };
+        *at = (gx_operand){ .id = id, .tensor = *tensor };
         at->is_output = kind == GX_FIELD_OUT;
     }
     if (kind == GX_FIELD_INOUT && !at->is_output)
@@ -173,7 +150,7 @@ static gx_status bind(gx_bench *bench, bool with_memory, gx_error *err)
     char *base = (char *)NO_MEMORY;
 
     for (int32_t i = 0; i < bench->n_operands; i++) {
-        operand *at = &bench->operands[i];
+        gx_operand *at = &bench->operands[i];
 
         at->offset = place(&total, tensor_bytes(&at->tensor));
         if (at->is_inout)
@@ -211,7 +188,7 @@ static double next_random(gx_bench *bench)
 /* Inputs get values in [-size, size), what is updated in place [0, 1), since a second
  * moment is not negative, and integers 0, which is in range wherever they count or point.
  */
-static gx_status fill(gx_bench *bench, const operand *at, double size, gx_error *err)
+static gx_status fill(gx_bench *bench, const gx_operand *at, double size, gx_error *err)
 {
     const int64_t n = gx_count(&at->tensor);
     const int64_t n_tile = n < TILE_ELEMENTS ? n : TILE_ELEMENTS;
@@ -230,13 +207,9 @@ static gx_status fill(gx_bench *bench, const operand *at, double size, gx_error 
     st = gx_device_put(bench->device, to, at->tensor.dtype, tile, GX_F64, n_tile, false,
                        err);
     free(tile);
-    for (int64_t have = n_tile; have < n && st == GX_OK; have *= 2) {
-        const int64_t count = n - have < have ? n - have : have;
-
-        st = gx_device_copy(bench->device, to + (size_t)have * width, to,
-                            (size_t)count * width, err);
-    }
-    return st;
+    return st != GX_OK ? st
+                       : gx_device_repeat(bench->device, to, (size_t)n_tile * width,
+                                          (size_t)n * width, err);
 }
 
 static bool is_chain(const gx_site *site)
@@ -252,7 +225,7 @@ static bool is_chain(const gx_site *site)
  * was, and without that f16 would overflow: a variance of 1 / k, or of 1 / n where they
  * are stored turned, which comes to the same over layers that follow one another. */
 static double size_of(const gx_bench *bench, const gx_selector *selector,
-                      const operand *at)
+                      const gx_operand *at)
 {
     const gx_value *value = &selector->graph->values[at->id];
     const int64_t k = at->tensor.rank == 2 ? at->tensor.dim[0] : 0;
@@ -265,7 +238,7 @@ static double size_of(const gx_bench *bench, const gx_selector *selector,
 static gx_status fill_inputs(gx_bench *bench, const gx_selector *selector, gx_error *err)
 {
     for (int32_t i = 0; i < bench->n_operands; i++) {
-        const operand *at = &bench->operands[i];
+        const gx_operand *at = &bench->operands[i];
 
         if (at->is_output)
             continue;
@@ -281,7 +254,7 @@ static gx_status fill_inputs(gx_bench *bench, const gx_selector *selector, gx_er
 static gx_status reset(gx_bench *bench, gx_error *err)
 {
     for (int32_t i = 0; i < bench->n_operands; i++) {
-        const operand *at = &bench->operands[i];
+        const gx_operand *at = &bench->operands[i];
         const size_t bytes = tensor_bytes(&at->tensor);
 
         if (at->is_output)
@@ -301,7 +274,7 @@ static int64_t sample_count(int64_t n)
     return n < most ? n : most;
 }
 
-static gx_status take_sample(gx_bench *bench, const operand *at, double *to,
+static gx_status take_sample(gx_bench *bench, const gx_operand *at, double *to,
                              gx_error *err)
 {
     const int64_t n = gx_count(&at->tensor);
@@ -344,7 +317,7 @@ static gx_status worst_error(gx_bench *bench, double *worst, gx_error *err)
 {
     *worst = 0;
     for (int32_t i = 0; i < bench->n_operands; i++) {
-        const operand *at = &bench->operands[i];
+        const gx_operand *at = &bench->operands[i];
         double e;
 
         if (!at->compared)
@@ -374,15 +347,6 @@ static const gx_alternative *strict_alternative(const gx_selector *selector, int
     return NULL;
 }
 
-static gx_status run_once(gx_bench *bench, const gx_group *group,
-                          const gx_alternative *alternative, const gx_prepared *prepared,
-                          gx_error *err)
-{
-    GX_TRY(reserve_workspace(bench, prepared->workspace_bytes, err));
-    return gx_run_group(bench->device, group, alternative, prepared, bench->workspace,
-                        err);
-}
-
 static gx_status run_baseline(gx_bench *bench, const gx_selector *selector, gx_error *err)
 {
     for (int32_t i = 0; i < bench->site->n; i++) {
@@ -399,7 +363,10 @@ static gx_status run_baseline(gx_bench *bench, const gx_selector *selector, gx_e
                            "%s: no strict alternative to compare the others with",
                            selector->graph->nodes[node].op->name);
         GX_TRY(at->prepare(&group, &selector->ctx, &prepared, err));
-        st = run_once(bench, &group, at, &prepared, err);
+        st = reserve_workspace(bench, prepared.workspace_bytes, err);
+        if (st == GX_OK)
+            st =
+                gx_run_group(bench->device, &group, at, &prepared, bench->workspace, err);
         if (at->release)
             at->release(&prepared);
         GX_TRY(st);
@@ -414,7 +381,7 @@ static gx_status make_baseline(gx_bench *bench, const gx_selector *selector,
     GX_TRY(reset(bench, err));
     GX_TRY(run_baseline(bench, selector, err));
     for (int32_t i = 0; i < bench->n_operands; i++) {
-        operand *at = &bench->operands[i];
+        gx_operand *at = &bench->operands[i];
         const int64_t n = sample_count(gx_count(&at->tensor));
 
         if (!at->compared)
@@ -424,7 +391,6 @@ static gx_status make_baseline(gx_bench *bench, const gx_selector *selector,
             return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
         GX_TRY(take_sample(bench, at, at->baseline, err));
     }
-    bench->has_baseline = true;
     return GX_OK;
 }
 
@@ -443,8 +409,8 @@ static double site_tolerance(const gx_graph *graph, const gx_site *site)
     return TOLERANCE_FACTOR * sum;
 }
 
-static gx_status enter_site(gx_bench *bench, const gx_selector *selector,
-                            const gx_site *site, gx_error *err)
+gx_status gx_bench_enter(gx_bench *bench, const gx_selector *selector,
+                         const gx_site *site, gx_error *err)
 {
     const size_t n_args = (size_t)site->n * GX_MAX_ARGS;
 
@@ -471,7 +437,7 @@ static gx_status enter_site(gx_bench *bench, const gx_selector *selector,
 
 /* --- candidates --- */
 
-static gx_group group_for(const gx_bench *bench, const gx_alternative *alternative)
+gx_group gx_bench_group(const gx_bench *bench, const gx_alternative *alternative)
 {
     return (gx_group){
         .n_calls = bench->site->n,
@@ -480,111 +446,19 @@ static gx_group group_for(const gx_bench *bench, const gx_alternative *alternati
     };
 }
 
-static const char *keep_text(const gx_selector *selector, const char *text)
+gx_status gx_bench_ready(gx_bench *bench, const gx_prepared *prepared, gx_error *err)
 {
-    const char *kept = gx_arena_text(selector->arena, text);
-
-    return kept ? kept : "refused";
+    GX_TRY(reserve_workspace(bench, prepared->workspace_bytes, err));
+    return reset(bench, err);
 }
 
-static void accept(gx_candidate *candidate, const gx_prepared *prepared, double us,
-                   int n_launches)
+gx_status gx_bench_compare(gx_bench *bench, const gx_alternative *alternative,
+                           const gx_prepared *prepared, double *error, gx_error *err)
 {
-    candidate->us = us;
-    candidate->n_launches = n_launches;
-    candidate->workspace_bytes = prepared->workspace_bytes;
-    candidate->has_algo = prepared->has_algo;
-    memcpy(candidate->algo, prepared->algo, sizeof candidate->algo);
-}
+    const gx_group group = gx_bench_group(bench, alternative);
 
-/* Runs and times what was prepared; `refused` says why it is no good, unless it is
- * forced.
- */
-static gx_status try_prepared(gx_bench *bench, const gx_alternative *alternative,
-                              const gx_prepared *prepared, bool forced, double best_us,
-                              double *us, int *n_launches, char refused[128],
-                              gx_error *err)
-{
-    const gx_group group = group_for(bench, alternative);
-    double worst = 0;
-
-    refused[0] = 0;
-    *us = 0;
-    *n_launches = prepared->n_launches;
-    GX_TRY(reset(bench, err));
-    GX_TRY(run_once(bench, &group, alternative, prepared, err));
-    GX_TRY(worst_error(bench, &worst, err));
-    if (!(worst <= bench->tolerance))
-        snprintf(refused, 128, "error %.2g over tolerance %.2g", gx_unsigned_nan(worst),
-                 bench->tolerance);
-    if ((refused[0] && !forced) || prepared->n_launches == 0)
-        return GX_OK;
-    return gx_measure_group(bench->device, &group, alternative, prepared,
-                            bench->workspace, best_us, us, n_launches, err);
-}
-
-/* A call that failed leaves this alternative out, unless the machine is to blame. */
-static gx_status settle(const gx_bench *bench, const gx_selector *selector, gx_status st,
-                        const gx_error *why, gx_candidate *candidate, gx_error *err)
-{
-    if (bench->device->broken || st == GX_ERR_MEMORY || st == GX_ERR_DEVICE_MEMORY ||
-        st == GX_ERR_BROKEN)
-        return GX_FAIL_NATIVE(err, st, why->native, "%s: %s",
-                              candidate->alternative->name, why->message);
-    candidate->refused = keep_text(selector, why->message);
-    return GX_OK;
-}
-
-gx_status gx_bench_examine(const gx_selector *selector, const gx_site *site,
-                           gx_candidate *candidate, double best_us, gx_error *err)
-{
-    gx_bench *bench = selector->user;
-    const gx_alternative *at = candidate->alternative;
-    const bool forced = gx_is_forced(selector->force, at->name);
-    int n_algos = 1;
-    bool accepted = false;
-
-    if (bench->site != site)
-        GX_TRY(enter_site(bench, selector, site, err));
-    for (int choice = 0; choice < n_algos && choice < MAX_ALGOS; choice++) {
-        const gx_group group = group_for(bench, at);
-        gx_prepared prepared = { .n_launches = -1, .algo_choice = choice, .n_algos = 1 };
-        gx_error why = { 0 };
-        double us = -1;
-        int n_launches;
-        char refused[128] = "";
-        gx_status st = at->prepare(&group, &selector->ctx, &prepared, &why);
-
-        if (st != GX_OK) {
-            if (choice == 0 || bench->device->broken)
-                return settle(bench, selector, st, &why, candidate, err);
-            break;
-        }
-        n_launches = prepared.n_launches;
-        if (selector->measure) {
-            const bool is_best = accepted && !(best_us > 0 && best_us < candidate->us);
-
-            n_algos = prepared.n_algos;
-            st = try_prepared(bench, at, &prepared, forced,
-                              is_best ? candidate->us : best_us, &us, &n_launches,
-                              refused, &why);
-        }
-        if (st == GX_OK && (forced || !refused[0]) && (!accepted || us < candidate->us)) {
-            accept(candidate, &prepared, us, n_launches);
-            candidate->over_tolerance = refused[0];
-            accepted = true;
-        }
-        if (at->release)
-            at->release(&prepared);
-        if (st != GX_OK)
-            return settle(bench, selector, st, &why, candidate, err);
-        if (refused[0] && !accepted)
-            candidate->refused = keep_text(selector, refused);
-        if (accepted && best_us > 0 && us > GIVE_UP_FACTOR * best_us &&
-            us > GIVE_UP_FACTOR * candidate->us)
-            break;
-    }
-    if (accepted)
-        candidate->refused = NULL;
-    return GX_OK;
+    GX_TRY(gx_bench_ready(bench, prepared, err));
+    GX_TRY(gx_run_group(bench->device, &group, alternative, prepared, bench->workspace,
+                        err));
+    return worst_error(bench, error, err);
 }

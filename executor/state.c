@@ -8,6 +8,9 @@
 #include "number.h"
 #include "resolve.h"
 
+/* Values that are made of a random tensor which repeats them. */
+enum { TIMED_ELEMENTS = 1 << 20 };
+
 /* --- which tensors there are --- */
 
 /* Where an entry comes from: the graph and the value that name it first. */
@@ -234,25 +237,49 @@ static gx_status allocate(gx_state *state, gx_error *err)
 
 /* --- first values --- */
 
-static gx_status fill_initial(gx_state *state, const gx_graph *graph,
-                              const gx_value *value, const gx_entry *entry, gx_error *err)
+/* Values from a file are read whole. */
+static int64_t count_made(const gx_state *state, const gx_value *from, int64_t n)
 {
-    const int64_t n = gx_entry_count(entry);
+    const bool is_file = from->has_init && from->init.kind == GX_INIT_FILE;
+
+    return state->repeats && !is_file && n > TIMED_ELEMENTS ? TIMED_ELEMENTS : n;
+}
+
+gx_status gx_state_fill_first(const gx_state *state, gx_device *device,
+                              const gx_value *from, const gx_tensor *to, gx_error *err)
+{
+    const int64_t n = gx_count(to), n_made = count_made(state, from, n);
+    const size_t width = gx_dtype_bytes(to->dtype);
     double *values;
     gx_status st;
 
-    if (n == 0 || !value->has_init || value->init.kind == GX_INIT_ZEROS)
-        return GX_OK; /* the block was cleared */
-    values = malloc((size_t)n * sizeof *values);
+    if (n == 0)
+        return GX_OK;
+    values = malloc((size_t)n_made * sizeof *values);
     if (!values)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of host memory for the values of '%s'",
-                       entry->name);
-    st = gx_init_fill(gx_init_source(graph, value), state->seed, values, n, err);
+                       from->name);
+    st = gx_init_fill(from, state->seed, values, n_made, err);
     if (st == GX_OK)
-        st = gx_device_put(state->device, entry->data, entry->dtype, values, GX_F64, n,
+        st = gx_device_put(device, to->data, to->dtype, values, GX_F64, n_made,
                            state->exact, err);
     free(values);
-    return st;
+    if (st != GX_OK || n_made == n)
+        return st;
+    return gx_device_repeat(device, to->data, (size_t)n_made * width, (size_t)n * width,
+                            err);
+}
+
+static gx_status fill_initial(gx_state *state, const gx_graph *graph,
+                              const gx_value *value, const gx_entry *entry, gx_error *err)
+{
+    gx_tensor to = { .dtype = entry->dtype, .rank = entry->rank, .data = entry->data };
+
+    if (!value->has_init || value->init.kind == GX_INIT_ZEROS)
+        return GX_OK; /* the block was cleared */
+    memcpy(to.dim, entry->dim, sizeof to.dim);
+    return gx_state_fill_first(state, state->device, gx_init_source(graph, value), &to,
+                               err);
 }
 
 static gx_status fill(gx_state *state, const source *sources, gx_error *err)
@@ -322,6 +349,7 @@ static gx_status create(const gx_graph *const *graphs, size_t n_graphs,
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a state");
     made->seed = options->seed;
     made->exact = options->exact;
+    made->repeats = !with_rows;
     made->arena = gx_arena_create();
     if (!made->arena)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a state");

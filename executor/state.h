@@ -21,6 +21,7 @@ struct gx_state {
     gx_device *device;
     uint64_t seed;
     bool exact;
+    bool repeats;      /* what is random is random at the start, and repeats that */
     gx_entry *entries; /* parameters and state first, then data */
     size_t n_entries;
     const gx_entry **by_name; /* sorted */
@@ -42,9 +43,15 @@ struct gx_snapshot {
 };
 
 /* gx_state_create, for timing a plan: data that stream stay in their files, so that its
- * programs cannot be fed. */
+ * programs cannot be fed, and large random tensors repeat their first values, since
+ * making them takes far longer than running on them. */
 gx_status gx_state_create_unfed(const gx_graph *graph, int device, gx_state **state,
                                 gx_error *err) GX_MUST_CHECK;
+/* Puts the first values of `from` into a tensor on the device: all of them, or in a state
+ * for timing what it repeats. */
+gx_status gx_state_fill_first(const gx_state *state, gx_device *device,
+                              const gx_value *from, const gx_tensor *to,
+                              gx_error *err) GX_MUST_CHECK;
 
 const gx_entry *gx_state_find(const gx_state *state, const char *name);
 

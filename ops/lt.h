@@ -32,8 +32,8 @@ typedef struct gx_lt_product {
 
 /* Fills everything of `prepared` but n_launches, which is set to -1: asks the heuristic
  * with the pointers' real alignments and takes candidate `algo_choice`, or checks the
- * pinned one. GX_ERR_UNSUPPORTED where the library has no algorithm. m, n and k are at
- * least 1. */
+ * pinned one. Of a product that takes long there are more candidates. GX_ERR_UNSUPPORTED
+ * where the library has no algorithm. m, n and k are at least 1. */
 gx_status gx_lt_prepare(const gx_lt_product *product, const gx_ctx *ctx,
                         gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
 /* The pointers may differ from those at prepare, but not their alignment. */

@@ -7,7 +7,8 @@
 #include "cuda_call.h"
 
 enum {
-    MAX_CANDIDATES = 8,
+    FEW_CANDIDATES = 8,
+    MANY_CANDIDATES = 64,
     MAX_ALIGNMENT = 256,
     SMALL_WORKSPACE = 4 << 20,
     LARGE_WORKSPACE = 32 << 20
@@ -15,6 +16,10 @@ enum {
 
 /* Below this many multiplications a product cannot use a large workspace well. */
 #define SMALL_PRODUCT 1e8
+
+/* A product that takes as long as this is worth many candidates: the heuristic sorts them
+ * by what it expects, and the fastest was seen far behind its first ones. */
+#define LONG_PRODUCT_S 50e-6
 
 /* What is looked up before the launch. D is out transposed, as the library sees it:
  * column by column, so that the bias runs along its rows. Its A is our b, its B is our a.
@@ -139,14 +144,31 @@ static uint32_t alignment_of(const void *data, int64_t columns, int64_t ld,
     return gx_alignment_of((const void *)((uintptr_t)data | row), MAX_ALIGNMENT);
 }
 
+static double work_of(const gx_lt_product *product)
+{
+    return (double)product->m * (double)product->n * (double)product->k *
+           (double)product->n_batches;
+}
+
+/* By the rough rate of a large card: on a smaller one, launches that are as long are of
+ * smaller products, and have fewer candidates. */
+static int n_candidates(const gx_lt_product *product)
+{
+    const bool is_f32 = product->dtype == GX_F32;
+    const bool is_tf32 = is_f32 && product->precision == GX_PRECISION_TF32;
+    const double flops_per_s = !is_f32 ? 8e14 : is_tf32 ? 4e14 : 5e13;
+
+    return 2 * work_of(product) / flops_per_s < LONG_PRODUCT_S ? FEW_CANDIDATES
+                                                               : MANY_CANDIDATES;
+}
+
 /* Split products keep their partial sums in f32 or do not split: a partial sum that is
  * rounded to 16 bits loses what cancels later. */
 static gx_status make_preference(lt_state *state, const gx_lt_product *product,
                                  gx_error *err)
 {
-    const double work = (double)product->m * (double)product->n * (double)product->k *
-                        (double)product->n_batches;
-    const uint64_t workspace = work < SMALL_PRODUCT ? SMALL_WORKSPACE : LARGE_WORKSPACE;
+    const uint64_t workspace =
+        work_of(product) < SMALL_PRODUCT ? SMALL_WORKSPACE : LARGE_WORKSPACE;
     const uint32_t reduction =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const gx_dtype dtype = product->dtype;
@@ -187,11 +209,11 @@ static gx_status no_algorithm(const gx_lt_product *product, const char *why,
 static gx_status choose_algorithm(lt_state *state, const gx_lt_product *product,
                                   const gx_ctx *ctx, gx_prepared *prepared, gx_error *err)
 {
-    cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES];
+    cublasLtMatmulHeuristicResult_t found[MANY_CANDIDATES];
     int n_found = 0, n_usable = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
         ctx->lt, state->operation, state->a, state->b, layout_of_c(state), state->d,
-        state->preference, MAX_CANDIDATES, found, &n_found);
+        state->preference, n_candidates(product), found, &n_found);
 
     if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
         return no_algorithm(product, cublasLtGetStatusName(status), err);

@@ -62,6 +62,21 @@ void fake_set_edge_ms(double ms, size_t node, double node_ms);
 /* Milliseconds that each branch adds to a launch of a simulated graph; 0 at first. */
 void fake_set_branch_ms(double ms);
 
+/* Milliseconds that anything takes which runs at once, and a launch of a graph; 1 at
+ * first. */
+void fake_set_tick_ms(double ms);
+
+/* The library's algorithms for any product on a simulated card, in the order of its
+ * heuristic; n 0: two without a time, as at first. */
+typedef struct fake_algorithm {
+    double ms;     /* besides the ticks */
+    double hot_ms; /* likewise, once the card has worked for 30 ms while nobody waited */
+    bool is_wrong; /* the first bytes of what it makes are */
+} fake_algorithm;
+void fake_set_algorithms(const fake_algorithm *algorithms, int n);
+/* The most that the heuristic was asked for since then. */
+int fake_algorithms_wanted(void);
+
 /* From here on copies and fills of a simulated card run some time after they were
  * submitted, at the latest when the host waits for them, in an order that streams and
  * events allow and the seed picks: what is not ordered shows itself as a wrong value for

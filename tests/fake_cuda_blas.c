@@ -8,6 +8,21 @@
 /* Of the made-up algorithm; not 0, so that workspaces are used. */
 enum { WORKSPACE_BYTES = 1 << 12, N_ALGORITHMS = 2 };
 
+static const fake_algorithm *algorithms; /* NULL: without a time */
+static int n_algorithms = N_ALGORITHMS, most_wanted;
+
+void fake_set_algorithms(const fake_algorithm *list, int n)
+{
+    algorithms = n > 0 ? list : NULL;
+    n_algorithms = n > 0 ? n : N_ALGORITHMS;
+    most_wanted = 0;
+}
+
+int fake_algorithms_wanted(void)
+{
+    return most_wanted;
+}
+
 #define ENTER_LT(name)                          \
     do {                                        \
         const int planned_ = fake_enter(#name); \
@@ -181,7 +196,8 @@ cublasStatus_t __wrap_cublasLtMatmulAlgoGetHeuristic(
     if (fake_is_real())
         return __real_cublasLtMatmulAlgoGetHeuristic(
             handle, operation, a, b, c, d, preference, n_wanted, results, n_found);
-    *n_found = n_wanted < N_ALGORITHMS ? n_wanted : N_ALGORITHMS;
+    most_wanted = n_wanted > most_wanted ? n_wanted : most_wanted;
+    *n_found = n_wanted < n_algorithms ? n_wanted : n_algorithms;
     for (int i = 0; i < *n_found; i++) {
         memset(&results[i], 0, sizeof results[i]);
         results[i].algo.data[0] = (uint64_t)i + 1;
@@ -216,6 +232,7 @@ __wrap_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                       cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t *algo,
                       void *workspace, size_t workspace_bytes, cudaStream_t stream)
 {
+    fake_node kernel = { .type = cudaGraphNodeTypeKernel };
     bool captured;
 
     ENTER_LT(cublasLtMatmul);
@@ -225,10 +242,17 @@ __wrap_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                                      workspace_bytes, stream);
     if (!fake_is_alive(FAKE_HANDLE, handle) || workspace_bytes < WORKSPACE_BYTES)
         fake_note_mistake("a product without a handle or without its workspace");
+    const fake_algorithm *const algorithm =
+        algorithms ? &algorithms[algo->data[0] - 1] : NULL;
+    if (algorithm) {
+        kernel.ms = algorithm->ms;
+        kernel.hot_ms = algorithm->hot_ms;
+    }
     if (fake_enqueue(stream, (fake_node){ .type = cudaGraphNodeTypeMemset }, &captured) !=
             cudaSuccess ||
-        fake_enqueue(stream, (fake_node){ .type = cudaGraphNodeTypeKernel }, &captured) !=
-            cudaSuccess)
+        fake_enqueue(stream, kernel, &captured) != cudaSuccess)
         return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (algorithm && algorithm->is_wrong && !captured)
+        memset(d, 0, sizeof(float));
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double clock_ms;
+/* A card that has worked for so long while nobody waited for it is hot. */
+static const double hot_after_ms = 30;
+
+static double clock_ms, tick_ms = 1;
+static double rested_ms; /* when the host waited last */
 static const fake_watcher *watcher;
 static fake_graph *capturing; /* by this thread; the tests have one */
 
@@ -23,6 +27,21 @@ void fake_set_edge_ms(double ms, size_t node, double node_ms)
 void fake_watch(const fake_watcher *who)
 {
     watcher = who;
+}
+
+void fake_set_tick_ms(double ms)
+{
+    tick_ms = ms;
+}
+
+void fake_rest(void)
+{
+    rested_ms = clock_ms;
+}
+
+static double time_of(const fake_node *node)
+{
+    return clock_ms - rested_ms >= hot_after_ms ? node->hot_ms : node->ms;
 }
 
 double fake_clock(void)
@@ -74,7 +93,7 @@ cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
         return fake_error(cudaErrorInvalidResourceHandle);
     }
     if (!*captured) {
-        clock_ms += 1;
+        clock_ms += tick_ms + time_of(&node);
         if (watcher)
             watcher->work(&node, NULL);
         return cudaSuccess;
@@ -387,8 +406,9 @@ cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     const fake_node *end = fake_loop_end(launched->node, launched->n_nodes);
     const long n_turns = end ? fake_loop_run(end) : 1;
     for (long turn = 0; turn < n_turns; turn++) {
-        clock_ms += 1 + fake_branches_decide(launched->node, launched->n_nodes);
+        clock_ms += tick_ms + fake_branches_decide(launched->node, launched->n_nodes);
         for (size_t i = 0; i < launched->n_nodes; i++) {
+            clock_ms += time_of(&launched->node[i]);
             if (launched->node[i].programmatic)
                 clock_ms += i == edge_cost.node ? edge_cost.node_ms : edge_cost.ms;
         }

@@ -66,6 +66,7 @@ typedef struct fake_node {
     const int32_t *update;   /* of a kernel that decides a branch, of the branch, and in
                                 what can be launched of its body: below 0 it is skipped */
     bool skipped;            /* in the launch that is told of */
+    double ms, hot_ms;       /* of a product, besides its tick; of a card that is hot */
 } fake_node;
 
 typedef struct fake_graph fake_graph;
@@ -162,6 +163,8 @@ bool fake_order_has_passed(const fake_event *event);
 cudaError_t fake_enqueue(cudaStream_t stream, fake_node node, bool *captured);
 /* Milliseconds, one for each thing that ran. */
 double fake_clock(void);
+/* The host waits, and what the card has run until now no longer makes it hot. */
+void fake_rest(void);
 /* An unsafe call while this thread captures invalidates the capture. */
 cudaError_t fake_unsafe(void);
 /* What this thread captures; NULL: nothing. */

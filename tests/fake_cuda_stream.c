@@ -95,6 +95,7 @@ cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t handle)
         error = fake_invalidate(stream->capture, cudaErrorStreamCaptureUnsupported);
     else
         fake_order_finish(stream);
+    fake_rest();
     return planned != 0 ? fake_error(planned) : error;
 }
 
@@ -215,6 +216,7 @@ cudaError_t __wrap_cudaEventSynchronize(cudaEvent_t handle)
         error = fake_error(cudaErrorCapturedEvent);
     else
         fake_order_finish_event(event);
+    fake_rest();
     return planned != 0 ? fake_error(planned) : error;
 }
 

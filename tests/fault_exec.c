@@ -108,18 +108,22 @@ static gx_status measure_unit(const path_program *program, size_t i, gx_error *e
     const gx_exec *exec = program->exec;
     const gx_unit *unit = &program->plan->units[i];
     const gx_bound_unit *bound = &exec->units[i];
+    gx_group_time time;
     double us;
-    int n_nodes;
 
     GX_TRY(gx_run_group(exec->device, &bound->group, unit->alternative, &bound->prepared,
                         exec->workspace[unit->lane], err));
     GX_TRY(gx_measure_group(exec->device, &bound->group, unit->alternative,
-                            &bound->prepared, exec->workspace[unit->lane], 0, &us,
-                            &n_nodes, err));
-    assert_true(us > 0);
-    assert_true(n_nodes > 0);
+                            &bound->prepared, exec->workspace[unit->lane], 0, &time,
+                            err));
+    assert_true(time.us > 0 && time.once_us > 0);
+    assert_true(time.n_nodes > 0 && !time.given_up);
     if (bound->prepared.n_launches >= 0)
-        assert_int_equal(n_nodes, bound->prepared.n_launches);
+        assert_int_equal(time.n_nodes, bound->prepared.n_launches);
+    us = 60e3; /* so that it is launched few times */
+    GX_TRY(gx_measure_sustained(exec->device, &bound->group, unit->alternative,
+                                &bound->prepared, exec->workspace[unit->lane], &us, err));
+    assert_true(us > 0);
     return GX_OK;
 }
 

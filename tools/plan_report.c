@@ -240,6 +240,15 @@ static void print_microseconds(gx_text_table *table, double us)
     gx_text_table_cell(table, "%s", gx_words_seconds(us < 0 ? -1 : us * 1e-6).text);
 }
 
+static bool has_sustained(const gx_plan *plan)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < gx_plan_unit_count(plan); i++)
+        has |= gx_plan_unit(plan, i).measured_us >= GX_SUSTAINED_US;
+    return has;
+}
+
 void gx_plan_print_selection(const gx_session *session, FILE *out)
 {
     static const char *const heads[] = { "unit", "ops",       "alternative", "lane",
@@ -255,6 +264,11 @@ void gx_plan_print_selection(const gx_session *session, FILE *out)
         gx_session_place(session).text, gx_plan_unit_count(plan),
         gx_words_seconds(info.select_s).text, info.n_measured, info.n_cached,
         gx_plan_mark(plan).text);
+    if (has_sustained(plan))
+        fprintf(out,
+                "  times of %d us and more are those of a long run, but for an "
+                "alternative that\n  was slower in a burst already\n",
+                GX_SUSTAINED_US);
     titles(table, heads);
     for (size_t i = 0; i < gx_plan_unit_count(plan); i++) {
         const gx_unit_info unit = gx_plan_unit(plan, i);

@@ -183,6 +183,11 @@ GX_API gx_status gx_plan_write(const gx_plan *plan, const char *path,
  * plan. */
 GX_API const gx_graph *gx_plan_graph(const gx_plan *plan);
 
+/* What takes as long as this in a burst of some milliseconds is measured in a run of a
+ * tenth of a second besides: a card that is limited by its power is slower then. Of an
+ * alternative that loses by the burst alone measured_us stays that of the burst. */
+#define GX_SUSTAINED_US 100
+
 /* One unit: a group of consecutive nodes of gx_plan_graph that one alternative runs. */
 typedef struct gx_unit_info {
     size_t first_node, n_nodes;
