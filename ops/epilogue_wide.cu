@@ -9,12 +9,16 @@ namespace
 
 constexpr int X = 16, Y = 32; /* threads along columns and rows */
 constexpr int ROWS = 4;       /* that a thread should have before there are more blocks */
-constexpr int AT_ONCE = 2;    /* of them: two blocks have room on a multiprocessor */
+
+/* Of a thread's rows so many are on their way at once: two blocks have room on a
+ * multiprocessor. Sums alone read one matrix, and keep nothing but them. */
+constexpr int AT_ONCE = 2, AT_ONCE_ALONE = 8;
 constexpr int MAX_GRID_Y = 65535;
 
-/* COUNT rows of a thread, `step` elements apart. Their loads stand ahead of the first
- * store, which may be to the same place, and so need not wait for it. */
-template <int COUNT, int ACT, typename T, int N>
+/* COUNT rows of a thread, `step` elements apart; dx may be wanted only where HAS_DX is.
+ * Their loads stand ahead of the first store, which may be to the same place, and so need
+ * not wait for it. */
+template <int COUNT, int ACT, bool HAS_DX, typename T, int N>
 __device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at,
                                         int64_t step, float (&total)[N])
 {
@@ -29,14 +33,16 @@ __device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at,
     }
 #pragma unroll
     for (int j = 0; j < COUNT; j++) {
-        float v[N];
+        float v[N], of_saved[N];
 
+        gx_to_floats(v, d[j]);
+        gx_to_floats(of_saved, s[j]);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            v[i] = gx_act_backward(ACT, gx_to_float(d[j].at[i]), gx_to_float(s[j].at[i]));
+            v[i] = gx_act_backward(ACT, v[i], of_saved[i]);
             total[i] += v[i];
         }
-        if (dx != nullptr)
+        if (HAS_DX && dx != nullptr)
             gx_store_widest(dx + at + j * step, v);
     }
 }
@@ -63,10 +69,15 @@ __global__ void __launch_bounds__(X *Y, 2)
     if (c < e.columns) {
         const int64_t step = row_step * e.columns;
 
+        if (ACT == GX_ACT_NONE && e.dx == nullptr) {
+            for (; r + (AT_ONCE_ALONE - 1) * row_step < e.rows;
+                 r += AT_ONCE_ALONE * row_step)
+                go_back<AT_ONCE_ALONE, ACT, false, T>(e, r * e.columns + c, step, total);
+        }
         for (; r + (AT_ONCE - 1) * row_step < e.rows; r += AT_ONCE * row_step)
-            go_back<AT_ONCE, ACT, T>(e, r * e.columns + c, step, total);
+            go_back<AT_ONCE, ACT, true, T>(e, r * e.columns + c, step, total);
         for (; r < e.rows; r += row_step)
-            go_back<1, ACT, T>(e, r * e.columns + c, step, total);
+            go_back<1, ACT, true, T>(e, r * e.columns + c, step, total);
     }
     if (dbias == nullptr)
         return;

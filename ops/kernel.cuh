@@ -6,6 +6,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <type_traits>
 
 #include "cuda_call.h"
 #include "launch.h"
@@ -103,6 +106,27 @@ template <int N, typename T>
 static __device__ __forceinline__ gx_vector<T, N> gx_vector_at(const T *from)
 {
     return *reinterpret_cast<const gx_vector<T, N> *>(from);
+}
+
+/* A pair of bf16 is two instructions: by itself the upper one would be moved down first.
+ */
+template <typename T, int N>
+static __device__ __forceinline__ void gx_to_floats(float (&to)[N],
+                                                    const gx_vector<T, N> &v)
+{
+    if constexpr (std::is_same_v<T, __nv_bfloat16> && N % 2 == 0) {
+        uint32_t pair[N / 2];
+
+        memcpy(pair, &v, sizeof pair);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            to[i] = __uint_as_float(i % 2 == 0 ? pair[i / 2] << 16
+                                               : pair[i / 2] & 0xffff0000u);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            to[i] = gx_to_float(v.at[i]);
+    }
 }
 
 template <typename T, int N>

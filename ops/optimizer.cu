@@ -10,13 +10,18 @@
 namespace
 {
 
-constexpr int THREADS = 256;
+/* Threads of a block. Many chunks of narrow types go to smaller blocks: a thread's part
+ * of a chunk is then two vectors of 16 bytes each as it is with wide types, and the one
+ * is on its way while the other is worked on. Of few chunks each is done sooner by more
+ * threads.
+ */
+constexpr int THREADS = 256, THREADS_OF_MANY = 128;
 
 /* So many blocks of a multiprocessor have enough bytes on the way to keep memory busy,
  * and registers for them. */
-constexpr int blocks_per_sm(bool all_narrow)
+constexpr int blocks_per_sm(bool all_narrow, int threads)
 {
-    return all_narrow ? 4 : 3;
+    return threads == THREADS_OF_MANY ? 6 : all_narrow ? 4 : 3;
 }
 
 /* A block ends after so many chunks: one of another kernel that goes first, or needs all
@@ -109,7 +114,7 @@ template <int RULE, typename TYPES> struct places {
     T *param;
     const G *grad;
     S *m, *v;
-    W *weight;
+    float *weight; /* the master */
 
     __device__ __forceinline__ void start(const entry_of<POINTERS> &e, int64_t i)
     {
@@ -117,7 +122,19 @@ template <int RULE, typename TYPES> struct places {
         grad = e.template at<const G>(1) + i;
         m = RULE != GX_UPDATE_SGD ? e.template at<S>(2) + i : nullptr;
         v = RULE == GX_UPDATE_ADAM ? e.template at<S>(3) + i : nullptr;
-        weight = e.template at<W>(TYPES::has_master ? POINTERS - 1 : 0) + i;
+        weight = TYPES::has_master ? e.template at<float>(POINTERS - 1) + i : nullptr;
+    }
+
+    __device__ __forceinline__ void move(int64_t elements)
+    {
+        param += elements;
+        grad += elements;
+        if constexpr (RULE != GX_UPDATE_SGD)
+            m += elements;
+        if constexpr (RULE == GX_UPDATE_ADAM)
+            v += elements;
+        if constexpr (TYPES::has_master)
+            weight += elements;
     }
 
     template <int N> __device__ __forceinline__ void load(cells<TYPES, N> &c, int i) const
@@ -125,7 +142,7 @@ template <int RULE, typename TYPES> struct places {
         if constexpr (TYPES::has_master)
             c.p = load_bits_away<N>(weight + i);
         else
-            c.p = load_bits<N>(weight + i);
+            c.p = load_bits<N>(param + i);
         c.g = load_bits<N>(grad + i);
         if constexpr (RULE != GX_UPDATE_SGD)
             c.m = load_bits_away<N>(m + i);
@@ -159,71 +176,75 @@ template <int RULE, typename TYPES> struct places {
     }
 };
 
-/* A thread's part of a chunk of the table: of a whole one N neighbours in each of ROUNDS,
- * all of which are on the way before any of them is used; at the end of a tensor element
- * by element. */
-template <int RULE, typename TYPES, int N> struct part {
-    static constexpr int ROUNDS = GX_OPTIMIZER_CHUNK / (THREADS * N);
-    places<RULE, TYPES> at;
-    int left; /* elements of the chunk */
+/* A thread's part of a chunk of the table: of a whole one N neighbours in each of so many
+ * rounds, at the end of a tensor element by element. */
+template <int RULE, typename TYPES, int N, int BLOCK> struct part {
+    places<RULE, TYPES> at; /* of the thread's first N */
+    int64_t left;           /* elements of the tensor, from the chunk on */
     int group;
-    cells<TYPES, N> c[ROUNDS];
 
-    __device__ __forceinline__ part(const gx_update_table &table, int64_t chunk)
+    __device__ __forceinline__ void find(const gx_update_table &table, int64_t chunk)
     {
         constexpr int POINTERS = places<RULE, TYPES>::POINTERS;
         const entry_of<POINTERS> e(table, find_entry<POINTERS>(table, chunk));
         const int64_t first = (chunk - e.first_chunk()) * GX_OPTIMIZER_CHUNK;
 
-        left = first + GX_OPTIMIZER_CHUNK <= e.n() ? GX_OPTIMIZER_CHUNK
-                                                   : (int)(e.n() - first);
+        left = e.n() - first;
         group = e.group();
-        at.start(e, first + (int)threadIdx.x * (is_whole() ? N : 1));
+        at.start(e, first + (int)threadIdx.x * N);
+    }
+    /* Goes to `chunk`, which is so many elements on: in most cases in the same tensor. */
+    __device__ __forceinline__ void move(const gx_update_table &table, int64_t chunk,
+                                         int64_t elements)
+    {
+        if (left > elements) {
+            left -= elements;
+            at.move(elements);
+        } else {
+            find(table, chunk);
+        }
     }
     __device__ __forceinline__ bool is_whole() const
     {
-        return left == GX_OPTIMIZER_CHUNK;
-    }
-    __device__ __forceinline__ void load()
-    {
-#pragma unroll
-        for (int r = 0; r < ROUNDS; r++)
-            at.load(c[r], r * THREADS * N);
-    }
-    __device__ __forceinline__ void finish(const gx_update_settings &s, const factors &f,
-                                           const moment &now)
-    {
-#pragma unroll
-        for (int r = 0; r < ROUNDS; r++)
-            at.finish(c[r], r * THREADS * N, s, f, now);
+        return left >= GX_OPTIMIZER_CHUNK;
     }
     __device__ __forceinline__ void finish_end(const gx_update_settings &s,
-                                               const factors &f, const moment &now)
+                                               const factors &f, const moment &now) const
     {
+        const int own = (int)threadIdx.x;
+
 #pragma unroll 1
-        for (int i = 0; i + (int)threadIdx.x < left; i += THREADS) {
+        for (int i = own; i < (int)left; i += BLOCK) {
             cells<TYPES, 1> one;
 
-            at.load(one, i);
-            at.finish(one, i, s, f, now);
+            at.load(one, i - own * N);
+            at.finish(one, i - own * N, s, f, now);
         }
     }
 };
 
 /* The first chunk is on its way while the factors are found, which takes about as long;
- * where it lies is found ahead of the wait for the kernels before. */
-template <int RULE, typename TYPES, int N>
-__global__ void __launch_bounds__(THREADS, blocks_per_sm(TYPES::all_narrow))
+ * where it lies is found ahead of the wait for the kernels before. From then on each
+ * round of the next chunk is on its way as soon as that of this one is done. */
+template <int RULE, typename TYPES, int N, int BLOCK>
+__global__ void __launch_bounds__(BLOCK, blocks_per_sm(TYPES::all_narrow, BLOCK))
     update_kernel(const __grid_constant__ gx_update_table table)
 {
+    constexpr int ROUNDS = GX_OPTIMIZER_CHUNK / (BLOCK * N), STEP = BLOCK * N;
     __shared__ factors f[GX_UPDATE_SETTINGS];
+    cells<TYPES, N> c[ROUNDS];
+    const int64_t stride = (int64_t)gridDim.x * GX_OPTIMIZER_CHUNK;
     int64_t chunk = blockIdx.x;
-    part<RULE, TYPES, N> mine(table, chunk);
+    part<RULE, TYPES, N, BLOCK> mine;
 
+    mine.find(table, chunk);
     gx_find_ahead(mine.at.param, mine.at.grad, mine.at.m, mine.at.v, mine.at.weight);
     gx_begin_kernel();
-    if (mine.is_whole())
-        mine.load();
+    if (mine.is_whole()) {
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++)
+            mine.at.load(c[r], r * STEP);
+    }
     const int32_t step = table.step != nullptr ? *table.step : 0;
     const float scale = table.scale != nullptr ? *table.scale : 1.0f;
     const float lr =
@@ -238,35 +259,46 @@ __global__ void __launch_bounds__(THREADS, blocks_per_sm(TYPES::all_narrow))
     while (true) {
         const gx_update_settings s = table.settings[mine.group];
         const factors shared = f[mine.group];
+        part<RULE, TYPES, N, BLOCK> next = mine;
 
-        if (mine.is_whole())
-            mine.finish(s, shared, now);
-        else
-            mine.finish_end(s, shared, now);
         chunk += gridDim.x;
-        if (chunk >= table.n_chunks)
+        const bool is_last = chunk >= table.n_chunks;
+
+        if (!is_last)
+            next.move(table, chunk, stride);
+        if (!mine.is_whole())
+            mine.finish_end(s, shared, now);
+#pragma unroll
+        for (int r = 0; r < ROUNDS; r++) {
+            if (mine.is_whole())
+                mine.at.finish(c[r], r * STEP, s, shared, now);
+            if (!is_last && next.is_whole())
+                next.at.load(c[r], r * STEP);
+        }
+        if (is_last)
             return;
-        mine = part<RULE, TYPES, N>(table, chunk);
-        if (mine.is_whole())
-            mine.load();
+        mine = next;
     }
 }
 
-template <int RULE, typename T, typename G, typename S, bool MASTER>
-const void *of_width(const gx_update_table *table)
+template <int RULE, typename TYPES> const void *of_width(const gx_update_table *table)
 {
-    using all = types<T, G, S, MASTER>;
-    constexpr int AT_ONCE = all::all_narrow ? 8 : 4; /* 16 bytes of the widest type */
+    constexpr int AT_ONCE = TYPES::all_narrow ? 8 : 4; /* 16 bytes of the widest type */
 
-    return table->wide ? gx_kernel(update_kernel<RULE, all, AT_ONCE>)
-                       : gx_kernel(update_kernel<RULE, all, 1>);
+    if (!table->wide)
+        return gx_kernel(update_kernel<RULE, TYPES, 1, THREADS>);
+    if constexpr (TYPES::all_narrow) {
+        if (table->many)
+            return gx_kernel(update_kernel<RULE, TYPES, AT_ONCE, THREADS_OF_MANY>);
+    }
+    return gx_kernel(update_kernel<RULE, TYPES, AT_ONCE, THREADS>);
 }
 
 template <int RULE, typename T, typename G, typename S>
 const void *of_master(const gx_update_table *table)
 {
-    return table->has_master ? of_width<RULE, T, G, S, true>(table)
-                             : of_width<RULE, T, G, S, false>(table);
+    return table->has_master ? of_width<RULE, types<T, G, S, true>>(table)
+                             : of_width<RULE, types<T, G, S, false>>(table);
 }
 
 /* sgd has no state. */
@@ -286,7 +318,7 @@ template <int RULE> const void *of_types(const gx_update_table *table)
         using T = typename decltype(of)::type;
 
         if constexpr (std::is_same_v<T, float>)
-            return of_width<RULE, T, T, T, false>(table);
+            return of_width<RULE, types<T, T, T, false>>(table);
         else
             return table->grad_dtype == GX_F32 ? of_state<RULE, T, float>(table)
                                                : of_state<RULE, T, T>(table);
@@ -317,12 +349,13 @@ extern "C" gx_status gx_update_load(const gx_update_table *table, gx_error *err)
 extern "C" gx_status gx_update_launch(const gx_update_table *table, gx_ctx *ctx,
                                       gx_error *err)
 {
-    const int per_sm = blocks_per_sm(gx_update_is_narrow(table));
+    const int threads = table->many ? THREADS_OF_MANY : THREADS;
+    const int per_sm = blocks_per_sm(gx_update_is_narrow(table), threads);
     const unsigned at_once = gx_grid_for(table->n_chunks, 1, (int64_t)ctx->n_sm * per_sm);
     const unsigned in_turn = gx_grid_for(table->n_chunks, CHUNKS_PER_BLOCK, INT32_MAX);
     void *args[] = { (void *)table };
 
     return gx_launch(ctx, name_of(table), instance(table),
-                     dim3(at_once > in_turn ? at_once : in_turn), dim3(THREADS), 0, args,
-                     err);
+                     dim3(at_once > in_turn ? at_once : in_turn), dim3((unsigned)threads),
+                     0, args, err);
 }

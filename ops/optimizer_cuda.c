@@ -4,6 +4,9 @@
 
 #include "optimizer_kernels.h"
 
+/* Chunks for each multiprocessor from which on the rate of memory decides. */
+enum { MANY_CHUNKS = 32 };
+
 /* How a row's call becomes entries of a table. */
 typedef struct rule {
     const char *op;
@@ -200,7 +203,8 @@ static bool add_entry(const gx_call *call, const rule *r, gx_update_table *table
 }
 
 /* Fills the table that follows after `*at` calls; false: there is none. */
-static bool next_table(const gx_group *group, int *at, gx_update_table *table)
+static bool next_table(const gx_group *group, const gx_ctx *ctx, int *at,
+                       gx_update_table *table)
 {
     const gx_call *first = &group->call[0];
     const rule *r = rule_of(group);
@@ -224,6 +228,8 @@ static bool next_table(const gx_group *group, int *at, gx_update_table *table)
         if (gx_count(&call->arg[r->pointer[0]]) > 0 && !add_entry(call, r, table))
             break;
     }
+    table->many = table->wide && gx_update_is_narrow(table) &&
+                  table->n_chunks >= (int64_t)ctx->n_sm * MANY_CHUNKS;
     return table->n_entries > 0;
 }
 
@@ -233,10 +239,10 @@ static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *
     gx_update_table table;
     int at = 0;
 
-    (void)ctx;
     prepared->workspace_bytes = 0;
     prepared->n_algos = 1;
-    for (prepared->n_launches = 0; next_table(group, &at, &table); prepared->n_launches++)
+    for (prepared->n_launches = 0; next_table(group, ctx, &at, &table);
+         prepared->n_launches++)
         GX_TRY(gx_update_load(&table, err));
     return GX_OK;
 }
@@ -248,7 +254,7 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
     int at = 0;
 
     (void)prepared;
-    while (next_table(group, &at, &table))
+    while (next_table(group, ctx, &at, &table))
         GX_TRY(gx_update_launch(&table, ctx, err));
     return GX_OK;
 }

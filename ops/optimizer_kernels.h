@@ -48,6 +48,7 @@ typedef struct gx_update_table {
     gx_dtype dtype, grad_dtype, state_dtype;
     bool has_master;
     bool wide; /* every tensor is aligned to the elements that a thread takes at once */
+    bool many; /* wide, of narrow types, and so many chunks that memory's rate decides */
     int32_t accumulate;
     int64_t n_chunks;
     const int32_t *step; /* NULL: each step is an update, and none is told apart; below 0:

@@ -95,15 +95,124 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     gx_leave_mean(total, g.divisor, g.partial, g.out);
 }
 
+/* N elements, in loads of 16 bytes at most. */
+template <typename T, int N> struct elements {
+    static constexpr int EACH = N < gx_widest<T> ? N : gx_widest<T>;
+    gx_vector<T, EACH> piece[N / EACH];
+
+    __device__ __forceinline__ void load(const T *from)
+    {
+#pragma unroll
+        for (int p = 0; p < N / EACH; p++)
+            piece[p] = gx_vector_at<EACH>(from + p * EACH);
+    }
+    __device__ __forceinline__ void unpack(float (&to)[N]) const
+    {
+#pragma unroll
+        for (int p = 0; p < N / EACH; p++) {
+            float some[EACH];
+
+            gx_to_floats(some, piece[p]);
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                to[p * EACH + e] = some[e];
+        }
+    }
+};
+
+/* COUNT vectors of a thread, `step` elements apart; returns the sum of their losses. */
+template <int COUNT, gx_pointwise_kind KIND, int N, typename T, typename U>
+__device__ __forceinline__ float go_over(const T *x, const U *target, T *dx, int64_t at,
+                                         int64_t step, float scale)
+{
+    elements<T, N> of_x[COUNT];
+    elements<U, N> of_target[COUNT];
+    float sum = 0.0f;
+
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        of_x[j].load(x + at + j * step);
+        of_target[j].load(target + at + j * step);
+    }
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        float a[N], b[N];
+
+        of_x[j].unpack(a);
+        of_target[j].unpack(b);
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            float slope;
+
+            sum += gx_point(KIND, a[e], b[e], &slope);
+            a[e] = slope * scale;
+        }
+        if (dx != nullptr)
+            gx_store_widest(dx + at + j * step, a);
+    }
+    return sum;
+}
+
+/* Either or both, for many elements: the widest loads and stores, several of them on the
+ * way, and a rare sum in double. */
+template <gx_pointwise_kind KIND, typename T, typename U>
+__global__ void __launch_bounds__(GX_POINTWISE_THREADS, GX_POINTWISE_PER_SM)
+    pointwise_large_kernel(const __grid_constant__ gx_pointwise_loss g)
+{
+    constexpr int N = gx_widest<T>;
+    constexpr int BYTES = 128; /* on the way: there are registers for so many */
+    constexpr int AT_ONCE = BYTES / (N * (int)(sizeof(T) + sizeof(U)));
+
+    gx_begin_kernel();
+    const T *x = static_cast<const T *>(g.x);
+    const U *target = static_cast<const U *>(g.target);
+    T *dx = static_cast<T *>(g.dx);
+    const float dy = g.dy != nullptr ? *g.dy : 1.0f;
+    const float scale = __fmul_rn((float)g.share, dy);
+    const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t threads = (int64_t)gridDim.x * blockDim.x, step = threads * N;
+    const int64_t in_vectors = g.n / N * N;
+    int64_t i = first * N;
+    double total = 0.0;
+
+    for (; i + (AT_ONCE - 1) * step < in_vectors; i += AT_ONCE * step)
+        total += go_over<AT_ONCE, KIND, N>(x, target, dx, i, step, scale);
+    for (; i < in_vectors; i += step)
+        total += go_over<1, KIND, N>(x, target, dx, i, step, scale);
+    for (i = in_vectors + first; i < g.n; i += threads) {
+        float slope;
+
+        total += gx_point(KIND, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
+        if (dx != nullptr)
+            gx_store(dx + i, slope * scale);
+    }
+    if (g.out != nullptr)
+        gx_leave_mean(total, g.divisor, g.partial, g.out);
+}
+
 template <typename T, typename U, int N>
 const void *instance_by(const gx_pointwise_loss *loss)
 {
-    return loss->dx != NULL ? (const void *)pointwise_loss_kernel<T, U, N>
-                            : (const void *)pointwise_value_kernel<T, U, N>;
+    return loss->dx != NULL ? gx_kernel(pointwise_loss_kernel<T, U, N>)
+                            : gx_kernel(pointwise_value_kernel<T, U, N>);
+}
+
+template <typename T, typename U> const void *large_by(const gx_pointwise_loss *loss)
+{
+    switch (loss->kind) {
+    case GX_POINT_L1:
+        return gx_kernel(pointwise_large_kernel<GX_POINT_L1, T, U>);
+    case GX_POINT_BCE:
+        return gx_kernel(pointwise_large_kernel<GX_POINT_BCE, T, U>);
+    default:
+        return gx_kernel(pointwise_large_kernel<GX_POINT_MSE, T, U>);
+    }
 }
 
 template <typename T, typename U> const void *instance_of(const gx_pointwise_loss *loss)
 {
+    if (loss->large)
+        return large_by<T, U>(loss);
     return loss->wide ? instance_by<T, U, 4>(loss) : instance_by<T, U, 1>(loss);
 }
 
@@ -119,7 +228,9 @@ static const void *instance(const gx_pointwise_loss *loss)
 
 static const char *name_of(const gx_pointwise_loss *loss)
 {
-    return loss->dx != NULL ? "pointwise_loss_kernel" : "pointwise_value_kernel";
+    return loss->large        ? "pointwise_large_kernel"
+           : loss->dx != NULL ? "pointwise_loss_kernel"
+                              : "pointwise_value_kernel";
 }
 
 } // namespace

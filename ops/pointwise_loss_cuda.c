@@ -6,7 +6,8 @@
 
 enum {
     BLOCKS_PER_SM = 8, /* of a kernel that strides over its work */
-    SMALL = 65536
+    SMALL = 65536,
+    LARGE = 1 << 20 /* from so many elements on the rate of memory decides */
 };
 
 gx_pointwise_kind gx_pointwise_kind_of(const gx_call *call)
@@ -56,7 +57,7 @@ _Static_assert((int)GX_MSE_X == (int)GX_MSE_BWD_X &&
                    (int)GX_MSE_TARGET == (int)GX_MSE_BWD_TARGET,
                "either describes both");
 
-static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *workspace)
+static gx_pointwise_loss describe(const gx_group *group, void *workspace)
 {
     const gx_call *any = &group->call[0];
     const gx_call *value = gx_find_loss_call(group, false);
@@ -76,7 +77,6 @@ static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *w
         .divisor = is_mean ? gx_count(x) : 1,
         .share = is_mean ? 1.0 / (double)gx_count(x) : 1.0,
         .partial = workspace,
-        .blocks = blocks,
     };
     const uintptr_t all = (uintptr_t)loss.x | (uintptr_t)loss.target | (uintptr_t)loss.dx;
 
@@ -84,13 +84,21 @@ static gx_pointwise_loss describe(const gx_group *group, int32_t blocks, void *w
     return loss;
 }
 
-/* Blocks when there are several. */
+/* Blocks when there are several: of a large loss all have room at once, so that none is
+ * left for a second turn. */
 static int64_t several(const gx_pointwise_loss *loss, const gx_ctx *ctx)
 {
     const int64_t blocks = gx_divide_up(loss->n, 4 * GX_POINTWISE_THREADS);
-    const int64_t most = (int64_t)ctx->n_sm * BLOCKS_PER_SM;
+    const int64_t most =
+        (int64_t)ctx->n_sm * (loss->n >= LARGE ? GX_POINTWISE_PER_SM : BLOCKS_PER_SM);
 
     return blocks < 1 ? 1 : blocks < most ? blocks : most;
+}
+
+static void set_blocks(gx_pointwise_loss *loss, int64_t blocks)
+{
+    loss->blocks = (int32_t)blocks;
+    loss->large = loss->wide && loss->n >= LARGE && blocks > 1;
 }
 
 /* Only the derivative of no elements has nothing to write: a sum of none is 0. */
@@ -109,7 +117,7 @@ static bool is_small(const gx_pointwise_loss *loss)
 static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *prepared,
                          gx_error *err)
 {
-    gx_pointwise_loss loss = describe(group, 1, NULL);
+    gx_pointwise_loss loss = describe(group, NULL);
 
     prepared->workspace_bytes = 0;
     prepared->n_algos = 1;
@@ -118,23 +126,24 @@ static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *
         prepared->n_launches = 0;
         return GX_OK;
     }
-    loss.blocks = (int32_t)several(&loss, ctx);
+    int64_t blocks = several(&loss, ctx);
+
     if (loss.out) {
-        GX_TRY(gx_mean_prepare(loss.n, is_small(&loss) ? 1 : loss.blocks, prepared, err));
-        loss.blocks = gx_mean_blocks(prepared);
+        GX_TRY(gx_mean_prepare(loss.n, is_small(&loss) ? 1 : blocks, prepared, err));
+        blocks = gx_mean_blocks(prepared);
     }
+    set_blocks(&loss, blocks);
     return gx_pointwise_loss_load(&loss, err);
 }
 
 static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_ctx *ctx,
                         gx_error *err)
 {
-    gx_pointwise_loss loss = describe(group, gx_mean_blocks(prepared), ctx->workspace);
+    gx_pointwise_loss loss = describe(group, ctx->workspace);
 
     if (!has_work(group))
         return GX_OK;
-    if (!loss.out)
-        loss.blocks = (int32_t)several(&loss, ctx);
+    set_blocks(&loss, loss.out ? gx_mean_blocks(prepared) : several(&loss, ctx));
     return gx_pointwise_loss_launch(&loss, ctx, err);
 }
 

@@ -20,6 +20,7 @@ typedef struct gx_pointwise_loss {
     gx_pointwise_kind kind;
     gx_dtype dtype, target_dtype; /* the target is f32 or like x */
     bool wide;                    /* every pointer allows four elements at once */
+    bool large;                   /* wide, by several blocks, and much */
     const void *x, *target;
     float *out;
     void *dx;
@@ -30,7 +31,10 @@ typedef struct gx_pointwise_loss {
     int32_t blocks;
 } gx_pointwise_loss;
 
-enum { GX_POINTWISE_THREADS = 256 };
+enum {
+    GX_POINTWISE_THREADS = 256,
+    GX_POINTWISE_PER_SM = 4 /* blocks of a large one that a multiprocessor holds */
+};
 
 gx_status gx_pointwise_loss_load(const gx_pointwise_loss *loss,
                                  gx_error *err) GX_MUST_CHECK;

@@ -113,9 +113,7 @@ __device__ __forceinline__ void unpack(float (&to)[N], const bits_of<T, N> &bits
     gx_vector<T, N> v;
 
     memcpy(&v, &bits, sizeof v);
-#pragma unroll
-    for (int x = 0; x < N; x++)
-        to[x] = gx_to_float(v.at[x]);
+    gx_to_floats(to, v);
 }
 
 } // namespace

@@ -129,11 +129,32 @@ static void gradients(void **state)
     }
 }
 
+/* Of as many rows as a thread has here eight are on their way at once, then two, then
+ * one. */
+static void sums_alone(void **state)
+{
+    const uint64_t *seed = *state;
+    test_random random = test_random_start(*seed);
+    static const gx_dtype dtypes[] = { GX_F32, GX_BF16, GX_F16 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(dtypes); i++) {
+        const matrix m = { .dtype = dtypes[i],
+                           .act = GX_ACT_NONE,
+                           .rows = 2900,
+                           .columns = 72,
+                           .has_dbias = true };
+
+        emulate_seed(test_random_bits(&random));
+        check_matrix(&m, &random);
+    }
+}
+
 int main(void)
 {
     static uint64_t seed;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(gradients, &seed),
+        cmocka_unit_test_prestate(sums_alone, &seed),
     };
 
     seed = test_seed();

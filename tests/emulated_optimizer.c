@@ -6,8 +6,9 @@
 #include "emulate_operand.h"
 #include "optimizer_kernels.h"
 
-/* Whole chunks and ends of tensors, more of them than there are blocks. */
-static const int64_t sizes[] = { 2 * GX_OPTIMIZER_CHUNK + 900, GX_OPTIMIZER_CHUNK, 3 };
+/* Whole chunks and ends of tensors, more of them than there are blocks, which go from one
+ * chunk of a tensor to the next one, to its end and to other tensors. */
+static const int64_t sizes[] = { 13 * GX_OPTIMIZER_CHUNK + 900, GX_OPTIMIZER_CHUNK, 3 };
 
 enum { N_TENSORS = sizeof sizes / sizeof sizes[0], MASTER = 4, N_OPERANDS };
 
@@ -19,7 +20,7 @@ static const double beta1 = 0.75, beta2 = 0.9375, eps = 0.0625, shrink = 0.5;
 typedef struct update {
     gx_update_rule rule;
     gx_dtype dtype, grad_dtype, state_dtype;
-    bool has_master, wide, nesterov;
+    bool has_master, wide, many, nesterov;
     int32_t step, accumulate;
 } update;
 
@@ -119,6 +120,7 @@ static gx_update_table make_table(const update *u, const tensor *tensors)
         .state_dtype = u->state_dtype,
         .has_master = u->has_master,
         .wide = u->wide,
+        .many = u->many,
         .accumulate = u->accumulate,
     };
     uint64_t *word = table.words;
@@ -181,10 +183,10 @@ static void check_update(const update *u, test_random *random)
     tensor tensors[N_TENSORS];
     char what[120];
 
-    snprintf(what, sizeof what, "rule %d, %s, %s, %s%s%s, step %d", (int)u->rule,
+    snprintf(what, sizeof what, "rule %d, %s, %s, %s%s%s%s, step %d", (int)u->rule,
              gx_dtype_name(u->dtype), gx_dtype_name(u->grad_dtype),
              gx_dtype_name(u->state_dtype), u->has_master ? ", master" : "",
-             u->wide ? ", wide" : "", (int)u->step);
+             u->wide ? ", wide" : "", u->many ? ", many" : "", (int)u->step);
     for (int i = 0; i < N_TENSORS; i++)
         tensors[i] = make_tensor(u, sizes[i], random);
     gx_update_table table = make_table(u, tensors);
@@ -229,8 +231,52 @@ static void updates(void **state)
             u.step = steps[s][0];
             u.accumulate = steps[s][1];
             u.nesterov = s == 1;
+            u.many = u.wide && s != 1 && kinds[kind].grad != GX_F32 &&
+                     u.state_dtype != GX_F32 && !u.has_master;
             emulate_seed(test_random_bits(&random));
             check_update(&u, &random);
+        }
+    }
+}
+
+/* What is updated element by element, by wide loads, and by those of many chunks. */
+static void ways_agree_to_the_bit(void **state)
+{
+    const uint64_t *seed = *state;
+    static const gx_dtype dtypes[] = { GX_BF16, GX_F16 };
+
+    for (int i = 0; i < (int)ARRAY_SIZE(dtypes) * 3; i++) {
+        update u = { .rule = (gx_update_rule)(i % 3),
+                     .dtype = dtypes[i / 3],
+                     .grad_dtype = dtypes[i / 3],
+                     .state_dtype = dtypes[i / 3],
+                     .step = 4,
+                     .accumulate = 1 };
+        tensor first[N_TENSORS], next[N_TENSORS];
+
+        for (int way = 0; way < 3; way++) {
+            test_random random = test_random_start(*seed);
+            tensor *tensors = way == 0 ? first : next;
+
+            for (int t = 0; t < N_TENSORS; t++)
+                tensors[t] = make_tensor(&u, sizes[t], &random);
+            u.wide = way > 0;
+            u.many = way > 1;
+            gx_update_table table = make_table(&u, tensors);
+
+            launch(&table, u.step, "ways");
+            for (int t = 0; t < N_TENSORS && way > 0; t++) {
+                for (int p = 0; p < MASTER && is_there(&u, p); p++) {
+                    assert_memory_equal(next[t].operand[p].memory,
+                                        first[t].operand[p].memory,
+                                        (size_t)sizes[t] * gx_dtype_bytes(u.dtype));
+                    emulate_drop(&next[t].operand[p]);
+                }
+            }
+        }
+        for (int t = 0; t < N_TENSORS; t++) {
+            for (int p = 0; p < MASTER && is_there(&u, p); p++)
+                emulate_drop(&first[t].operand[p]);
         }
     }
 }
@@ -240,6 +286,7 @@ int main(void)
     static uint64_t seed;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(updates, &seed),
+        cmocka_unit_test_prestate(ways_agree_to_the_bit, &seed),
     };
 
     seed = test_seed();
