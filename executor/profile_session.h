@@ -45,6 +45,7 @@ typedef struct gx_cupti_session {
     _Atomic(gx_seen_overhead *) overheads;
     _Atomic int64_t n_overheads; /* that were seen so */
     bool tells_overhead;         /* else CUPTI would not record it */
+    bool tells_peer_copies;      /* as it was asked to */
     _Atomic int64_t until;       /* records that began later are not wanted */
     _Atomic int64_t n_lost; /* buffers, nodes and overhead that there was no room for */
 } gx_cupti_session;

@@ -20,7 +20,6 @@ enum {
 static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, /* KIND_KERNEL would put them one by one */
     CUPTI_ACTIVITY_KIND_MEMCPY,
-    CUPTI_ACTIVITY_KIND_MEMCPY2, /* from peer to peer */
     CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_DRIVER,
@@ -237,6 +236,8 @@ static gx_status enable(gx_cupti_session *session, gx_error *err)
             (1, session->subscriber, CUPTI_CB_DOMAIN_RESOURCE, node_events[i]), err));
     for (size_t i = 0; i < N_KINDS; i++)
         GX_TRY(GX_CUPTI(cupti, cuptiActivityEnable, (kinds[i]), err));
+    if (session->tells_peer_copies)
+        GX_TRY(GX_CUPTI(cupti, cuptiActivityEnable, (CUPTI_ACTIVITY_KIND_MEMCPY2), err));
     /* A trace without it is as good; it says so. */
     session->tells_overhead =
         cupti->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD) == CUPTI_SUCCESS;
@@ -265,6 +266,7 @@ gx_status gx_cupti_session_open(const gx_profiler_options *options,
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a profiler");
     atomic_init(&made->until, GX_UNTIL_NEVER);
     made->buffer_bytes = USUAL_BUFFER;
+    made->tells_peer_copies = options && options->peer_copies;
     /* Taken before anything else, so that of two threads only one gets on. */
     if (!atomic_compare_exchange_strong(&the_session, &none, made)) {
         free(made);
@@ -310,6 +312,9 @@ gx_status gx_cupti_session_end(gx_cupti_session *session, gx_error *err)
 
     for (size_t i = 0; i < N_KINDS; i++)
         st = gx_first(st, GX_CUPTI(cupti, cuptiActivityDisable, (kinds[i]), err));
+    if (session->tells_peer_copies)
+        st = gx_first(st, GX_CUPTI(cupti, cuptiActivityDisable,
+                                   (CUPTI_ACTIVITY_KIND_MEMCPY2), err));
     if (session->tells_overhead)
         st = gx_first(st, GX_CUPTI(cupti, cuptiActivityDisable,
                                    (CUPTI_ACTIVITY_KIND_OVERHEAD), err));

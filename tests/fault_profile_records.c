@@ -14,6 +14,8 @@
 #include "profile_session.h"
 #include "support_alone.h"
 
+static const gx_profiler_options with_peers = { .peer_copies = true };
+
 /* Their devices are told; else they are work like any other. */
 static void check_peer_copies(gx_mode mode, gx_trace_by by)
 {
@@ -21,7 +23,7 @@ static void check_peer_copies(gx_mode mode, gx_trace_by by)
     size_t n;
     gx_error err;
 
-    open_traced("");
+    open_traced_as(&with_peers, "");
     trace_peers = true;
     assert_ok(gx_exec_capture(run.program.exec, &err), &err);
     record_steps(mode, STEPS);
@@ -63,7 +65,7 @@ static void copies_told_of_late_belong_to_their_window(void **state)
     gx_error err;
 
     (void)state;
-    open_traced("");
+    open_traced_as(&with_peers, "");
     assert_ok(gx_profiler_start(run.profiler, &err), &err);
     const uint64_t in = trace_now();
     assert_ok(gx_profiler_stop(run.profiler, &err), &err);
@@ -72,6 +74,27 @@ static void copies_told_of_late_belong_to_their_window(void **state)
     take_trace();
     (void)gx_trace_activities(run.trace, &n);
     assert_int_equal(n, 1);
+    close_traced();
+}
+
+static void copies_between_devices_are_recorded_where_they_are_asked_for(void **state)
+{
+    size_t n;
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    const uint64_t start = trace_now();
+    const gx_cupti_peer_copy copy = trace_peer_copy(start, trace_now(), 0, 0);
+    trace_emit(&copy, sizeof copy);
+    run_steps(GX_MODE_EAGER, 1);
+    assert_ok(gx_profiler_stop(run.profiler, &err), &err);
+    take_trace();
+    const gx_trace_activity *activities = gx_trace_activities(run.trace, &n);
+    assert_true(n > 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(activities[i].source_device, GX_TRACE_NONE);
     close_traced();
 }
 
@@ -288,6 +311,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(copies_between_devices_belong_to_units),
         cmocka_unit_test(copies_between_devices_in_a_graph_belong_to_units),
         cmocka_unit_test(copies_told_of_late_belong_to_their_window),
+        cmocka_unit_test(copies_between_devices_are_recorded_where_they_are_asked_for),
         cmocka_unit_test(overhead_of_every_kind_is_kept),
         cmocka_unit_test(overhead_is_of_whom_its_record_names),
         cmocka_unit_test(overhead_that_cannot_be_true_is_counted),

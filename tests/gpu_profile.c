@@ -22,11 +22,11 @@ static int64_t n_replays;           /* that were recorded */
 
 /* Skips where there is no GPU, no CUPTI in the build, or another tool (compute-sanitizer)
  * that holds CUPTI; any other failure is one. */
-static void open_profiler(void)
+static void open_profiler(const gx_profiler_options *options)
 {
     gx_error err;
 
-    if (gx_profiler_open(NULL, &profiler, &err) == GX_OK)
+    if (gx_profiler_open(options, &profiler, &err) == GX_OK)
         return;
     gpu_start();
     fprintf(stderr, "no trace: %s\n", err.message);
@@ -163,7 +163,7 @@ static void trace_program(const gpu_options *options, bool as_child)
     gx_profiler *second;
     gx_error err;
 
-    open_profiler();
+    open_profiler(NULL);
     gpu_open(&program, options);
     assert_ok(gx_profiler_attach(profiler, program.exec, &err), &err);
     assert_ok(gx_exec_capture(program.exec, &err), &err);
@@ -236,7 +236,7 @@ static void an_empty_window_harms_none(void **state)
     gx_error err;
 
     (void)state;
-    open_profiler();
+    open_profiler(NULL);
     gpu_open(&program, NULL);
     assert_ok(gx_profiler_attach(profiler, program.exec, &err), &err);
     record(GX_MODE_GRAPH, 0);
@@ -264,12 +264,13 @@ static void *make_on(int device, size_t n_bytes)
 static void a_copy_between_devices_is_told_with_both(void **state)
 {
     enum { BYTES = 1 << 20 };
+    const gx_profiler_options with_peers = { .peer_copies = true };
     int n_devices = 0, can_reach = 0;
     size_t n, n_found = 0;
     gx_error err;
 
     (void)state;
-    open_profiler();
+    open_profiler(&with_peers);
     if (cudaGetDeviceCount(&n_devices) != 0 || n_devices < 2 ||
         cudaDeviceCanAccessPeer(&can_reach, 0, 1) != 0 || !can_reach) {
         fprintf(stderr, "skipped: no two devices that reach each other\n");
@@ -353,7 +354,7 @@ static void copies_run_beside_steps(void **state)
     gx_error err;
 
     (void)state;
-    open_profiler();
+    open_profiler(NULL);
     write_rows();
     gpu_open_text(&program, streamed, &options);
     assert_ok(gx_profiler_attach(profiler, program.exec, &err), &err);

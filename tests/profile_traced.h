@@ -19,17 +19,22 @@ typedef struct traced {
 
 static traced run;
 
-/* Opens a profiler, makes the program and attaches it. */
-static inline void open_traced(const char *script)
+/* Opens a profiler (`options` may be NULL), makes the program and attaches it. */
+static inline void open_traced_as(const gx_profiler_options *options, const char *script)
 {
     gx_error err;
 
     trace_use(script);
-    assert_ok(gx_profiler_open(NULL, &run.profiler, &err), &err);
+    assert_ok(gx_profiler_open(options, &run.profiler, &err), &err);
     path_open(&run.program, 2);
     path_make_exec(&run.program);
     path_write_inputs(&run.program);
     assert_ok(gx_profiler_attach(run.profiler, run.program.exec, &err), &err);
+}
+
+static inline void open_traced(const char *script)
+{
+    open_traced_as(NULL, script);
 }
 
 static inline void run_steps(gx_mode mode, int64_t n)

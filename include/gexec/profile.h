@@ -21,6 +21,9 @@ typedef struct gx_profiler gx_profiler;
 typedef struct gx_profiler_options {
     int64_t n_records; /* activities that are expected, for the size of the buffers; 0:
                         * not known */
+    bool peer_copies; /* copies from device to device too, of which gexec makes none. With
+                       * CUPTI 13.0 on an H200 a replay behind a window in which nothing
+                       * ran ends in a launch failure where these are asked for */
 } gx_profiler_options;
 
 /* What became of the records. A trace is whole where all of these are 0. */
