@@ -88,14 +88,16 @@ static gx_weights describe(const gx_group *group, bool *plain)
 
 static bool fits(const gx_weights *weights, int shape)
 {
-    const int at_once = gx_weights_rows(shape) / 8;
+    const int rows = gx_weights_rows(shape) / 8, columns = gx_weights_columns(shape) / 8;
     gx_weights shaped = *weights;
 
+    if (!gx_weights_has(weights->math, shape))
+        return false;
     shaped.shape = shape;
     for (int i = 0; i < weights->n_layers; i++) {
         const gx_weights_layer *layer = &weights->layer[i];
 
-        if (layer->m % at_once != 0 || layer->n % (GX_WEIGHTS_COLUMNS / 8) != 0)
+        if (layer->m % rows != 0 || layer->n % columns != 0)
             return false;
     }
     return gx_weights_tiles(&shaped) <= MOST_TILES;

@@ -33,19 +33,18 @@ __device__ __forceinline__ place place_of(const gx_weights &weights, unsigned ti
 {
     const int l = layer_of(weights, tile);
     const gx_weights_layer &layer = weights.layer[l];
-    const unsigned columns =
-        (unsigned)(layer.n + GX_WEIGHTS_COLUMNS - 1) / GX_WEIGHTS_COLUMNS;
+    const unsigned columns = (unsigned)(layer.n + TILE::BN - 1) / TILE::BN;
     const unsigned row = (tile - layer.first_tile) / columns;
 
     return { l, (int)row * TILE::BM,
              (int)(tile - layer.first_tile - row * columns) * TILE::BN };
 }
 
-template <typename T, bool OF_A, int MI, int WARPS>
+template <typename T, bool OF_A, int MI, int NI, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS, 16 / WARPS)
     weights_kernel(const __grid_constant__ gx_weights weights, const unsigned n_tiles)
 {
-    using TILE = direct_tile<T, true, false, false, MI, GX_WEIGHTS_COLUMNS / 8, 1>;
+    using TILE = direct_tile<T, true, false, false, MI, NI, 1>;
     const unsigned at = blockIdx.x * WARPS + threadIdx.x / 32;
 
     /* The last block may have warps to spare. */
@@ -63,12 +62,12 @@ static_assert(sizeof(gx_weights_update) + sizeof(unsigned) <= 4096,
  */
 template <typename T, int MI> constexpr int AT_ONCE = MI == 1 && sizeof(T) == 2 ? 16 : 12;
 
-template <typename T, bool OF_A, int MI, int WARPS>
+template <typename T, bool OF_A, int MI, int NI, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS, AT_ONCE<T, MI> / WARPS)
     weights_update_kernel(const __grid_constant__ gx_weights_update update,
                           const unsigned n_tiles)
 {
-    using TILE = direct_tile<T, true, false, false, MI, GX_WEIGHTS_COLUMNS / 8, 1>;
+    using TILE = direct_tile<T, true, false, false, MI, NI, 1>;
     const unsigned at = blockIdx.x * WARPS + threadIdx.x / 32;
 
     if (at >= n_tiles)
@@ -80,13 +79,23 @@ __global__ void __launch_bounds__(32 * WARPS, AT_ONCE<T, MI> / WARPS)
 
 /* --- choosing the instantiation --- */
 
+template <typename T, bool OF_A, int MI, int NI, int WARPS>
+const void *make_instance(bool updates)
+{
+    /* Of f32 two neighbours' columns would be more than a vector. */
+    if constexpr (sizeof(T) == 4 && NI > 2)
+        return nullptr;
+    else
+        return updates ? gx_kernel(weights_update_kernel<T, OF_A, MI, NI, WARPS>)
+                       : gx_kernel(weights_kernel<T, OF_A, MI, NI, WARPS>);
+}
+
 template <typename T, bool OF_A> const void *find_shape(int shape, bool updates)
 {
     switch (shape) {
-#define WEIGHTS_CASE(i, mi, warps)                                            \
-    case i:                                                                   \
-        return updates ? gx_kernel(weights_update_kernel<T, OF_A, mi, warps>) \
-                       : gx_kernel(weights_kernel<T, OF_A, mi, warps>);
+#define WEIGHTS_CASE(i, mi, ni, warps) \
+    case i:                            \
+        return make_instance<T, OF_A, mi, ni, warps>(updates);
         GX_WEIGHTS_LIST(WEIGHTS_CASE)
 #undef WEIGHTS_CASE
     default:
@@ -110,13 +119,13 @@ const void *find(const gx_weights *weights, bool updates)
 int64_t tiles_of(const gx_weights *weights, const gx_weights_layer *layer)
 {
     return gx_divide_up(layer->m, gx_weights_rows(weights->shape)) *
-           gx_divide_up(layer->n, GX_WEIGHTS_COLUMNS);
+           gx_divide_up(layer->n, gx_weights_columns(weights->shape));
 }
 
 unsigned warps_of(int shape)
 {
     static const unsigned warps[] = {
-#define WEIGHTS_WARPS(i, mi, warps) warps,
+#define WEIGHTS_WARPS(i, mi, ni, warps) warps,
         GX_WEIGHTS_LIST(WEIGHTS_WARPS)
 #undef WEIGHTS_WARPS
     };
@@ -151,12 +160,32 @@ gx_status launch(const gx_weights *weights, const char *name, bool updates,
 extern "C" int gx_weights_rows(int shape)
 {
     static const int rows[] = {
-#define WEIGHTS_ROWS(i, mi, warps) 16 * mi,
+#define WEIGHTS_ROWS(i, mi, ni, warps) 16 * mi,
         GX_WEIGHTS_LIST(WEIGHTS_ROWS)
 #undef WEIGHTS_ROWS
     };
 
     return rows[shape];
+}
+
+extern "C" int gx_weights_columns(int shape)
+{
+    static const int columns[] = {
+#define WEIGHTS_COLUMNS(i, mi, ni, warps) 8 * ni,
+        GX_WEIGHTS_LIST(WEIGHTS_COLUMNS)
+#undef WEIGHTS_COLUMNS
+    };
+
+    return columns[shape];
+}
+
+extern "C" bool gx_weights_has(gx_tile_math math, int shape)
+{
+    gx_weights weights = {};
+
+    weights.math = math;
+    weights.shape = shape;
+    return find(&weights, false) != nullptr;
 }
 
 extern "C" int64_t gx_weights_tiles(const gx_weights *weights)

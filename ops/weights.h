@@ -9,13 +9,16 @@
 extern "C" {
 #endif
 
-/* Pieces of 16 rows of a tile, which has 16 columns; warps of a block. */
+/* Pieces of 16 rows and of 8 columns of a tile; warps of a block. Rows of less than 64
+ * bytes are slow to read and write, and of types of two bytes 16 columns are fewer. */
 #define GX_WEIGHTS_LIST(X) \
-    X(0, 1, 8)             \
-    X(1, 2, 8)             \
-    X(2, 1, 4)             \
-    X(3, 2, 4)
-enum { GX_N_WEIGHTS = 4, GX_WEIGHTS_COLUMNS = 16 };
+    X(0, 1, 2, 8)          \
+    X(1, 2, 2, 8)          \
+    X(2, 1, 2, 4)          \
+    X(3, 2, 2, 4)          \
+    X(4, 1, 4, 8)          \
+    X(5, 1, 4, 4)
+enum { GX_N_WEIGHTS = 6 };
 
 /* out = op(a) b with a stored [k, m] and b [k, n], and dbias = the sums along k of one of
  * the two: that of them which is dz. */
@@ -48,13 +51,16 @@ typedef struct gx_weights_update {
     gx_updated weight[GX_MAX_REPEATS], bias[GX_MAX_REPEATS];
 } gx_weights_update;
 
-/* Rows of a tile of this shape. */
+/* Rows and columns of a tile of this shape. */
 int gx_weights_rows(int shape);
+int gx_weights_columns(int shape);
+/* Whether there is a kernel of this shape for such operands. */
+bool gx_weights_has(gx_tile_math math, int shape);
 /* Tiles of all layers, each made by one warp. */
 int64_t gx_weights_tiles(const gx_weights *weights);
 
 /* One kernel; m, n and k are at least 1, m and lda multiples of an eighth of the rows of
- * a tile, n and ldb even. */
+ * a tile, n and ldb of an eighth of its columns. */
 gx_status gx_weights_load(const gx_weights *weights, gx_error *err) GX_MUST_CHECK;
 gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
                             gx_error *err) GX_MUST_CHECK;

@@ -123,13 +123,16 @@ static gx_weights weights_of(const net *n, const operands *o)
 /* As gemm_weights_cuda.c asks. */
 static bool fits(const gx_weights *weights)
 {
-    const int at_once = gx_weights_rows(weights->shape) / 8;
+    const int rows = gx_weights_rows(weights->shape) / 8;
+    const int columns = gx_weights_columns(weights->shape) / 8;
 
     for (int l = 0; l < weights->n_layers; l++) {
-        if (weights->layer[l].m % at_once != 0 || weights->layer[l].n % 2 != 0)
+        const gx_weights_layer *layer = &weights->layer[l];
+
+        if (layer->m % rows != 0 || layer->n % columns != 0 || layer->ldb % columns != 0)
             return false;
     }
-    return true;
+    return gx_weights_has(weights->math, weights->shape);
 }
 
 static int check_net(const net *n, test_random *random)
@@ -340,6 +343,8 @@ static const net nets[] = {
                 { 8, 10, 33 },
                 { 100, 18, 33 } } },
     { .n_layers = 3, .size = { { 34, 64, 256 }, { 16, 6, 256 }, { 50, 16, 70 } } },
+    { .n_layers = 4,
+      .size = { { 40, 64, 33 }, { 6, 36, 32 }, { 18, 4, 70 }, { 34, 40, 5 } } },
 };
 static const gx_tile_math maths[] = { GX_TILE_TF32, GX_TILE_BF16, GX_TILE_F16 };
 
