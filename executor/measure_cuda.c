@@ -164,6 +164,12 @@ static gx_status measure_chain(gx_chain *chain, const gx_stopwatch *watch,
     GX_TRY(time_once(chain, NULL, watch, &seconds, err));
     GX_TRY(time_once(chain, NULL, watch, &seconds, err));
     time->once_us = 1e6 * seconds;
+    /* Nothing is given up for one launch that was disturbed. */
+    if (give_up_us > 0 && time->once_us > give_up_us) {
+        GX_TRY(time_once(chain, NULL, watch, &seconds, err));
+        if (1e6 * seconds < time->once_us)
+            time->once_us = 1e6 * seconds;
+    }
     time->us = time->once_us;
     time->given_up = give_up_us > 0 && time->once_us > give_up_us;
     if (time->given_up)

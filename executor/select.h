@@ -79,7 +79,7 @@ gx_status gx_cut_updates(gx_plan *plan, bool *any, gx_error *err) GX_MUST_CHECK;
 gx_status gx_examine_updates(const gx_selector *selector, gx_plan *plan, bool *good,
                              gx_error *err) GX_MUST_CHECK;
 
-/* --- select_cuda.c --- */
+/* --- select_cuda.c, select_algos_cuda.c --- */
 
 typedef struct gx_bench gx_bench;
 

@@ -18,13 +18,14 @@ enum {
  */
 static const double GIVE_UP_FACTOR = 2;
 
-/* One launch by itself tells a hopeless candidate: so many times the best, and so much
- * more that what a launch itself costs does not matter. */
+/* One launch by itself tells a hopeless candidate: it takes so many times the best, and
+ * so much more that what a launch itself costs does not matter. */
 static const double HOPELESS_FACTOR = 4;
 static const double HOPELESS_US = 200;
 
 /* From here on it hardly counts what a launch itself costs: a library's later candidate
- * is given up that is slower than the best by this factor, each by itself. */
+ * is given up that is slower than the best by this factor, one launch of either compared
+ * with one of the other. */
 static const double LONG_US = 50;
 static const double LONG_FACTOR = 1.15;
 
@@ -36,6 +37,7 @@ static const double FINAL_FACTOR = 1.08;
 typedef struct accepted {
     int choice, n_launches;
     double us, once_us;
+    bool given_up;       /* us is once_us */
     double sustained_us; /* 0 until it is timed */
     size_t workspace_bytes;
     bool has_algo;
@@ -82,12 +84,23 @@ static bool is_long(double us)
     return us >= GX_SUSTAINED_US;
 }
 
-/* Only what may win is worth a check, which takes longer than the timing. */
+/* Where the alternative is forced one that is off is better than none. */
+static bool has_none_that_is_right(const contest *c)
+{
+    return c->n == 0 || c->finalist[0].over_tolerance[0] != '\0';
+}
+
+/* Only what may win is worth a check, which takes longer than the timing. One launch and
+ * many are not compared. */
 static bool may_win(const contest *c, const gx_group_time *time)
 {
     const accepted *best = &c->finalist[0];
 
-    if (c->n == 0 || time->us < best->us)
+    if (has_none_that_is_right(c))
+        return true;
+    if (time->given_up != best->given_up)
+        return best->given_up;
+    if (time->us < best->us)
         return true;
     return !time->given_up && is_long(best->us) && time->us <= FINAL_FACTOR * best->us &&
            (c->n < MAX_FINALISTS || time->us < c->finalist[MAX_FINALISTS - 1].us);
@@ -96,6 +109,9 @@ static bool may_win(const contest *c, const gx_group_time *time)
 /* Among equals the first stays ahead. */
 static void put_in(contest *c, const accepted *one)
 {
+    if (c->n > 0 && ((c->finalist[0].over_tolerance[0] && !one->over_tolerance[0]) ||
+                     (c->finalist[0].given_up && !one->given_up)))
+        c->n = 0;
     int i = c->n;
 
     for (; i > 0 && one->us < c->finalist[i - 1].us; i--)
@@ -114,6 +130,7 @@ static accepted accepted_of(const gx_prepared *prepared, const gx_group_time *ti
         .n_launches = time->n_nodes,
         .us = time->us,
         .once_us = time->once_us,
+        .given_up = time->given_up,
         .workspace_bytes = prepared->workspace_bytes,
         .has_algo = prepared->has_algo,
     };
@@ -143,7 +160,7 @@ static gx_status time_and_check(contest *c, const gx_prepared *prepared, gx_erro
         snprintf(c->refused, sizeof c->refused, "error %.2g over tolerance %.2g",
                  gx_unsigned_nan(error), c->bench->tolerance);
         memcpy(one.over_tolerance, c->refused, sizeof one.over_tolerance);
-        if (!c->forced)
+        if (!c->forced || !has_none_that_is_right(c))
             return GX_OK;
     }
     put_in(c, &one);
@@ -241,17 +258,40 @@ static bool is_worth_sustaining(const contest *c)
            (c->forced || !is_known(c->best_us) || c->finalist[0].us < c->best_us);
 }
 
+static void leave_out(contest *c, int i)
+{
+    c->n--;
+    for (; i < c->n; i++)
+        c->finalist[i] = c->finalist[i + 1];
+}
+
+/* One that does not run any more is left out; *why: the last of these. */
+static gx_status sustain_all(contest *c, int n_rounds, gx_error *why)
+{
+    for (int i = c->n - 1; i >= 0; i--) {
+        const gx_status st = sustain(c, &c->finalist[i], n_rounds, why);
+
+        if (st != GX_OK && is_machines(c, st))
+            return st;
+        if (st != GX_OK)
+            leave_out(c, i);
+    }
+    return GX_OK;
+}
+
 static gx_status take_sustained(contest *c, gx_error *err)
 {
     const int n_rounds = c->n > 1 ? ROUNDS : 1;
     int best = 0;
+    gx_error why = { 0 };
+    gx_status st = GX_OK;
 
     if (!is_worth_sustaining(c))
         return GX_OK;
-    for (int round = 0; round < n_rounds; round++) {
-        for (int i = 0; i < c->n; i++)
-            GX_TRY(sustain(c, &c->finalist[i], n_rounds, err));
-    }
+    for (int round = 0; round < n_rounds && st == GX_OK; round++)
+        st = sustain_all(c, n_rounds, &why);
+    if (st != GX_OK || c->n == 0)
+        return GX_FAIL_NATIVE(err, why.status, why.native, "%s", why.message);
     for (int i = 1; i < c->n; i++) {
         if (c->finalist[i].sustained_us < c->finalist[best].sustained_us)
             best = i;

@@ -134,7 +134,7 @@ static void add_operand(gx_bench *bench, int32_t call, int arg)
 
 /* Parameters change at a step's end. The step behind it has a full edge where one that
  * reads them begins, so in most plans kernels load them ahead of their wait, and which is
- * the fastest hangs on that. */
+ * the fastest depends on that. */
 static void find_steady(gx_bench *bench, const gx_graph *graph)
 {
     for (int32_t c = 0; c < bench->site->n; c++) {

@@ -154,7 +154,7 @@ __device__ __forceinline__ float go_over(const T *x, const U *target, T *dx, int
 }
 
 /* Either or both, for many elements: the widest loads and stores, several of them on the
- * way, and a rare sum in double. */
+ * way. A group of vectors is added up in float, and its sum once in double. */
 template <gx_pointwise_kind KIND, typename T, typename U>
 __global__ void __launch_bounds__(GX_POINTWISE_THREADS, GX_POINTWISE_PER_SM)
     pointwise_large_kernel(const __grid_constant__ gx_pointwise_loss g)

@@ -84,13 +84,18 @@ static gx_pointwise_loss describe(const gx_group *group, void *workspace)
     return loss;
 }
 
+static bool is_large(const gx_pointwise_loss *loss)
+{
+    return loss->wide && loss->n >= LARGE;
+}
+
 /* Blocks when there are several: of a large loss all have room at once, so that none is
  * left for a second turn. */
 static int64_t several(const gx_pointwise_loss *loss, const gx_ctx *ctx)
 {
     const int64_t blocks = gx_divide_up(loss->n, 4 * GX_POINTWISE_THREADS);
     const int64_t most =
-        (int64_t)ctx->n_sm * (loss->n >= LARGE ? GX_POINTWISE_PER_SM : BLOCKS_PER_SM);
+        (int64_t)ctx->n_sm * (is_large(loss) ? GX_POINTWISE_PER_SM : BLOCKS_PER_SM);
 
     return blocks < 1 ? 1 : blocks < most ? blocks : most;
 }
@@ -98,7 +103,7 @@ static int64_t several(const gx_pointwise_loss *loss, const gx_ctx *ctx)
 static void set_blocks(gx_pointwise_loss *loss, int64_t blocks)
 {
     loss->blocks = (int32_t)blocks;
-    loss->large = loss->wide && loss->n >= LARGE && blocks > 1;
+    loss->large = is_large(loss) && blocks > 1;
 }
 
 /* Only the derivative of no elements has nothing to write: a sum of none is 0. */

@@ -242,6 +242,16 @@ static void one_that_does_not_run_is_left_out(void **state)
     assert_true(fake_has_failed());
 }
 
+static void one_that_does_not_run_for_long_is_left_out(void **state)
+{
+    (void)state;
+    algorithms[50] = (fake_algorithm){ .ms = 0.2, .hot_ms = 0.2 };
+    algorithms[51] = (fake_algorithm){ .ms = 0.205, .hot_ms = 0.205 };
+    fake_fail("cublasLtMatmulAlgoCheck", 2, CUBLAS_STATUS_NOT_SUPPORTED);
+    expect(LARGE, 51, 205);
+    assert_true(fake_has_failed());
+}
+
 /* --- steps --- */
 
 static long launches_of_a_trial(path_program *program, double step_ms)
@@ -399,6 +409,7 @@ int main(void)
         TEST(a_fast_one_that_is_wrong_is_refused),
         TEST(what_loses_by_its_burst_is_not_run_for_long),
         TEST(one_that_does_not_run_is_left_out),
+        TEST(one_that_does_not_run_for_long_is_left_out),
         TEST(long_steps_run_for_a_while_before_they_are_timed),
         TEST(a_program_for_timing_repeats_what_is_random),
         TEST(parameters_are_timed_as_in_the_step_behind_their_update),
