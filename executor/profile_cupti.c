@@ -82,12 +82,7 @@ static void free_records(gx_cupti_session *session)
         free(at);
         at = next;
     }
-    for (gx_seen_overhead *at = gx_cupti_session_take_overheads(session); at;) {
-        gx_seen_overhead *next = at->next;
-
-        free(at);
-        at = next;
-    }
+    gx_seen_overheads_free(gx_cupti_session_take_overheads(session));
     for (gx_seen_node *at = gx_cupti_session_take_nodes(session); at;) {
         gx_seen_node *next = at->next;
 
@@ -192,9 +187,23 @@ static gx_status read_buffers(gx_profiler *profiler, gx_error *err)
 
         if (st == GX_OK)
             st = gx_record_reader_take(&profiler->reader, at, err);
+        else
+            gx_records_each_overhead(&profiler->session->cupti, at, NULL, NULL);
         free(at);
         at = next;
     }
+    return st;
+}
+
+/* Overhead that came with no buffer that is kept. */
+static gx_status read_overheads(gx_profiler *profiler, gx_error *err)
+{
+    gx_seen_overhead *all = gx_cupti_session_take_overheads(profiler->session);
+    gx_status st = GX_OK;
+
+    for (gx_seen_overhead *at = all; at && st == GX_OK; at = at->next)
+        st = gx_record_reader_take_overhead(&profiler->reader, &at->record, err);
+    gx_seen_overheads_free(all);
     return st;
 }
 
@@ -233,6 +242,8 @@ gx_status gx_profiler_start(gx_profiler *profiler, gx_error *err)
     GX_TRY(wait_for_devices(profiler, err));
     GX_TRY(gx_cupti_session_flush(profiler->session, err));
     GX_TRY(read_buffers(profiler, err));
+    /* What lies ahead of this window is safe from what comes after it. */
+    GX_TRY(read_overheads(profiler, err));
     GX_TRY(gx_cupti_session_dropped(profiler->session, &dropped_before, err));
     GX_TRY(add_window(profiler, err));
     atomic_store(&profiler->session->until, GX_UNTIL_OPEN);
@@ -273,21 +284,6 @@ static gx_status add_nodes(gx_profiler *profiler, gx_error *err)
 
         if (st == GX_OK)
             st = gx_trace_add_node(profiler->trace, &at->node, err);
-        free(at);
-        at = next;
-    }
-    return st;
-}
-
-static gx_status read_overheads(gx_profiler *profiler, gx_error *err)
-{
-    gx_status st = GX_OK;
-
-    for (gx_seen_overhead *at = gx_cupti_session_take_overheads(profiler->session); at;) {
-        gx_seen_overhead *next = at->next;
-
-        if (st == GX_OK)
-            st = gx_record_reader_take_overhead(&profiler->reader, &at->record, err);
         free(at);
         at = next;
     }

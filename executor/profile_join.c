@@ -191,6 +191,8 @@ static gx_status add_overheads(gx_recorded *recorded, const aliases *left_out,
 
         if (n_windows == 0 || overhead->start > windows[n_windows - 1].waited)
             continue;
+        if (overhead->end > windows[n_windows - 1].waited)
+            overhead->end = windows[n_windows - 1].waited;
         overhead->correlation = served_by(left_out, overhead->correlation);
         overhead->inside = inside(overhead, windows, n_windows);
         GX_TRY(gx_trace_add_overhead(trace, overhead, err));

@@ -40,6 +40,7 @@ typedef struct gx_record_reader {
 void gx_record_reader_open(gx_record_reader *reader, const gx_cupti *cupti,
                            gx_trace *trace);
 void gx_record_reader_close(gx_record_reader *reader);
+/* The buffer is read no more, after a failure either: what came with it is freed. */
 gx_status gx_record_reader_take(gx_record_reader *reader, const gx_buffer *buffer,
                                 gx_error *err) GX_MUST_CHECK;
 gx_status gx_record_reader_take_overhead(gx_record_reader *reader,

@@ -403,16 +403,17 @@ gx_status gx_record_reader_take(gx_record_reader *reader, const gx_buffer *buffe
                                 gx_error *err)
 {
     CUpti_Activity *record = NULL;
+    gx_status st = GX_OK;
     bool whole;
 
+    /* After a failure only for what is to be freed. */
     while (next_record(reader->cupti, buffer, &record, &whole)) {
-        const gx_status st = take(reader, record, err);
-
+        if (st == GX_OK)
+            st = take(reader, record, err);
         free_data(record);
-        GX_TRY(st);
     }
     reader->losses.corrupt += !whole;
-    return GX_OK;
+    return st;
 }
 
 /* --- the reader --- */

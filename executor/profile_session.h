@@ -28,8 +28,9 @@ typedef struct gx_seen_overhead {
     gx_cupti_overhead record;
 } gx_seen_overhead;
 
-/* So many of these are kept, since a program may run for days ahead of a window. */
-enum { GX_MOST_SEEN_OVERHEADS = 100000 };
+/* At least so many of these are kept ahead of a window, the newest, and at most twice as
+ * many: a program may run for days before it. */
+enum { GX_NEWEST_OVERHEADS = 50000 };
 
 /* Times that `until` may hold besides that of the last window's end. */
 #define GX_UNTIL_NEVER INT64_MIN /* no window was opened yet */
@@ -43,10 +44,11 @@ typedef struct gx_cupti_session {
     _Atomic(gx_buffer *) buffers;
     _Atomic(gx_seen_node *) nodes;
     _Atomic(gx_seen_overhead *) overheads;
-    _Atomic int64_t n_overheads; /* that were seen so */
-    bool tells_overhead;         /* else CUPTI would not record it */
-    bool tells_peer_copies;      /* as it was asked to */
-    _Atomic int64_t until;       /* records that began later are not wanted */
+    _Atomic(gx_seen_overhead *) older_overheads; /* dropped when there is enough new */
+    _Atomic int64_t n_overheads;                 /* that were seen so */
+    bool tells_overhead;                         /* else CUPTI would not record it */
+    bool tells_peer_copies;                      /* as it was asked to */
+    _Atomic int64_t until;  /* records that began later are not wanted */
     _Atomic int64_t n_lost; /* buffers, nodes and overhead that there was no room for */
 } gx_cupti_session;
 
@@ -65,9 +67,10 @@ gx_status gx_cupti_session_dropped(gx_cupti_session *session, int64_t *n,
 /* Nanoseconds of the clock of the records. */
 int64_t gx_cupti_session_now(const gx_cupti_session *session);
 
-/* The caller frees what it takes: each with free(). */
+/* The caller frees what it takes: each with free(), or all that follow too. */
 gx_buffer *gx_cupti_session_take_buffers(gx_cupti_session *session);
 gx_seen_node *gx_cupti_session_take_nodes(gx_cupti_session *session);
 gx_seen_overhead *gx_cupti_session_take_overheads(gx_cupti_session *session);
+void gx_seen_overheads_free(gx_seen_overhead *overheads);
 
 #endif

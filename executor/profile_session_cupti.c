@@ -67,13 +67,29 @@ static bool is_wanted(const gx_cupti_session *session, const gx_buffer *buffer)
     return until == GX_UNTIL_OPEN || gx_records_begin_by(&session->cupti, buffer, until);
 }
 
+void gx_seen_overheads_free(gx_seen_overhead *overheads)
+{
+    while (overheads) {
+        gx_seen_overhead *next = overheads->next;
+
+        free(overheads);
+        overheads = next;
+    }
+}
+
+/* What is new becomes what is older, which is dropped. A list is only ever taken whole,
+ * so that threads may do this at once. */
+static void drop_older_overheads(gx_cupti_session *session)
+{
+    gx_seen_overhead *now_older = atomic_exchange(&session->overheads, NULL);
+
+    gx_seen_overheads_free(atomic_exchange(&session->older_overheads, now_older));
+}
+
 static void keep_overhead(void *user, const gx_cupti_overhead *record)
 {
     gx_cupti_session *session = user;
-    gx_seen_overhead *seen =
-        atomic_fetch_add(&session->n_overheads, 1) < GX_MOST_SEEN_OVERHEADS
-            ? malloc(sizeof *seen)
-            : NULL;
+    gx_seen_overhead *seen = malloc(sizeof *seen);
 
     if (!seen) {
         atomic_fetch_add(&session->n_lost, 1);
@@ -83,6 +99,8 @@ static void keep_overhead(void *user, const gx_cupti_overhead *record)
     seen->next = atomic_load(&session->overheads);
     while (!atomic_compare_exchange_weak(&session->overheads, &seen->next, seen))
         ;
+    if ((atomic_fetch_add(&session->n_overheads, 1) + 1) % GX_NEWEST_OVERHEADS == 0)
+        drop_older_overheads(session);
 }
 
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bytes,
@@ -115,7 +133,14 @@ gx_buffer *gx_cupti_session_take_buffers(gx_cupti_session *session)
 
 gx_seen_overhead *gx_cupti_session_take_overheads(gx_cupti_session *session)
 {
-    return atomic_exchange(&session->overheads, NULL);
+    gx_seen_overhead *newest = atomic_exchange(&session->overheads, NULL);
+    gx_seen_overhead *older = atomic_exchange(&session->older_overheads, NULL);
+    gx_seen_overhead **end = &newest;
+
+    while (*end)
+        end = &(*end)->next;
+    *end = older;
+    return newest;
 }
 
 /* --- graph nodes --- */

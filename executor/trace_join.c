@@ -143,6 +143,19 @@ static int compare_activities(const void *left, const void *right)
     return order != 0 ? order : COMPARE(a->stream, b->stream);
 }
 
+static int compare_overheads(const void *left, const void *right)
+{
+    const gx_trace_overhead *const a = left;
+    const gx_trace_overhead *const b = right;
+    int order = COMPARE(a->start, b->start);
+
+    if (order == 0)
+        order = COMPARE(a->end, b->end);
+    if (order == 0)
+        order = COMPARE(a->thread, b->thread);
+    return order != 0 ? order : COMPARE(a->name, b->name);
+}
+
 static void keep_true_overhead(gx_trace *trace)
 {
     size_t kept = 0;
@@ -151,6 +164,8 @@ static void keep_true_overhead(gx_trace *trace)
         if (can_be_true(trace, trace->overheads[i].start, trace->overheads[i].end))
             trace->overheads[kept++] = trace->overheads[i];
     trace->n_overheads = kept;
+    if (kept)
+        qsort(trace->overheads, kept, sizeof *trace->overheads, compare_overheads);
 }
 
 gx_status gx_trace_finish(gx_trace *trace, gx_error *err)

@@ -448,9 +448,12 @@ static bool is_in_order(const gx_trace *trace)
             (a->process == b->process && a->device == b->device && a->start > b->start))
             return false;
     }
-    for (size_t i = 0; i < trace->n_overheads; i++)
-        if (trace->overheads[i].end < trace->overheads[i].start)
+    for (size_t i = 0; i < trace->n_overheads; i++) {
+        const gx_trace_overhead *b = &trace->overheads[i];
+
+        if (b->end < b->start || (i && b[-1].start > b->start))
             return false;
+    }
     for (size_t i = 1; i < trace->n_calls; i++) {
         const gx_trace_call *b = &trace->calls[i];
         const gx_trace_call *a = b - 1;

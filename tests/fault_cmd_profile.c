@@ -306,7 +306,7 @@ static void the_active_steps_of_every_cycle_are_traced(void **state)
                            "(EXPECTED ");
     assert_has(result.out, ": launches x steps)");
     assert_has(result.out, "LOST: 3 records dropped");
-    assert_has(result.out, "overhead of the tracing: n/a");
+    assert_has(result.out, "overhead of tracing and driver: n/a");
     assert_has(result.out, "graph: 6 steps traced");
     assert_has(result.err, "4 events were left out");
     written = test_read(json, NULL);

@@ -271,23 +271,39 @@ static void without_records_of_overhead_none_is_known(void **state)
     close_traced();
 }
 
-/* A program may run for days ahead of a window. */
-static void overhead_ahead_of_a_window_is_bounded(void **state)
+/* Hands over more buffers of nothing but overhead than are kept; the last start. */
+static int64_t fill_with_overhead(void)
 {
-    enum { PER_BUFFER = 1000, BUFFERS_AHEAD = GX_MOST_SEEN_OVERHEADS / PER_BUFFER + 1 };
+    enum { PER_BUFFER = 1000, N_BUFFERS = 3 * GX_NEWEST_OVERHEADS / PER_BUFFER };
+    uint64_t now = 0;
+
+    for (int i = 0; i < N_BUFFERS; i++) {
+        now = trace_now();
+        const gx_cupti_overhead overhead = trace_overhead(1 << 16, now, now + 1);
+        trace_fill(&overhead, sizeof overhead, PER_BUFFER);
+    }
+    return (int64_t)now;
+}
+
+/* A program may run for days ahead of a window, and after it. */
+static void the_newest_overhead_ahead_of_a_window_is_kept(void **state)
+{
     size_t n;
+    gx_error err;
 
     (void)state;
     open_traced("");
-    const uint64_t now = trace_now();
-    const gx_cupti_overhead overhead = trace_overhead(1 << 16, now, now + 1);
-    for (int i = 0; i < BUFFERS_AHEAD; i++)
-        trace_fill(&overhead, sizeof overhead, PER_BUFFER);
+    const int64_t first = (int64_t)trace_now();
+    const int64_t last = fill_with_overhead();
     record_steps(GX_MODE_GRAPH, 1);
+    (void)fill_with_overhead();
     take_trace();
-    (void)gx_trace_overheads(run.trace, &n);
-    assert_int_equal(n, GX_MOST_SEEN_OVERHEADS);
-    assert_int_equal(run.losses.dropped, PER_BUFFER);
+    assert_ok(gx_trace_finish(run.trace, &err), &err);
+    const gx_trace_overhead *overheads = gx_trace_overheads(run.trace, &n);
+    assert_in_range(n, GX_NEWEST_OVERHEADS, 2 * GX_NEWEST_OVERHEADS);
+    assert_int_equal(overheads[n - 1].start, last);
+    assert_true(overheads[0].start > first + (last - first) / 4);
+    assert_int_equal(run.losses.dropped, 0);
     close_traced();
 }
 
@@ -305,6 +321,63 @@ static void what_comes_with_overhead_is_freed_without_a_trace(void **state)
     close_traced();
 }
 
+/* --- records that cannot be read --- */
+
+/* What comes with the overhead of two buffers of two records. */
+static void *told[4];
+static int n_freed;
+static bool text_fails;
+
+void __real_free(void *block);
+void __wrap_free(void *block);
+gx_status __real_gx_trace_text(gx_trace *trace, const char *bytes, size_t length,
+                               uint32_t *text, gx_error *err);
+gx_status __wrap_gx_trace_text(gx_trace *trace, const char *bytes, size_t length,
+                               uint32_t *text, gx_error *err);
+
+void __wrap_free(void *block)
+{
+    for (size_t i = 0; block && i < ARRAY_SIZE(told); i++)
+        if (told[i] == block) {
+            told[i] = NULL;
+            n_freed++;
+        }
+    __real_free(block);
+}
+
+gx_status __wrap_gx_trace_text(gx_trace *trace, const char *bytes, size_t length,
+                               uint32_t *text, gx_error *err)
+{
+    if (text_fails)
+        return GX_FAIL(err, GX_ERR_LIMIT, "too much text");
+    return __real_gx_trace_text(trace, bytes, length, text, err);
+}
+
+#if CUPTI_API_VERSION >= 130000
+static void what_comes_with_overhead_is_freed_after_a_failure(void **state)
+{
+    gx_cupti_overhead pair[2];
+    gx_error err;
+
+    (void)state;
+    open_traced("");
+    assert_ok(gx_profiler_start(run.profiler, &err), &err);
+    const uint64_t now = trace_now();
+    for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+        pair[i % 2] =
+            trace_overhead(CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL, now, now + 1);
+        pair[i % 2].overheadData = told[i] = calloc(1, 16);
+        if (i % 2)
+            trace_fill(pair, sizeof pair, 1);
+    }
+    text_fails = true;
+    assert_fails(gx_profiler_stop(run.profiler, &err), GX_ERR_LIMIT, &err, "text");
+    text_fails = false;
+    assert_int_equal(n_freed, ARRAY_SIZE(told));
+    close_traced();
+}
+#endif
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -316,7 +389,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(overhead_is_of_whom_its_record_names),
         cmocka_unit_test(overhead_that_cannot_be_true_is_counted),
         cmocka_unit_test(without_records_of_overhead_none_is_known),
-        cmocka_unit_test(overhead_ahead_of_a_window_is_bounded),
+        cmocka_unit_test(the_newest_overhead_ahead_of_a_window_is_kept),
+#if CUPTI_API_VERSION >= 130000
+        cmocka_unit_test(what_comes_with_overhead_is_freed_after_a_failure),
+#endif
         cmocka_unit_test(what_comes_with_overhead_is_freed_without_a_trace),
     };
 

@@ -270,19 +270,19 @@ static void add_overhead(joined *made, int64_t start, int64_t end, int64_t corre
 static void overhead_is_told_inside_windows_and_ahead_of_them(void **state)
 {
     static const struct {
-        int64_t start, end, inside;
+        int64_t start, end, inside, told_end;
     } cases[] = {
-        { 100, 200, GX_TRACE_NONE },   /* ahead of all windows */
-        { 900, 1100, 100 },            /* lasts into one */
-        { 1000, 1100, 100 },           /* within it */
-        { 2050, 2060, 10 },            /* while the device was waited for */
-        { 2090, 2200, 10 },            /* lasts beyond it */
-        { 1500, 1500, 0 },             /* of no length, within it */
-        { 2101, 2900, GX_TRACE_NONE }, /* between two */
-        { 2000, 3050, 150 },           /* in both */
-        { 900, 9000, 2200 },           /* around both */
-        { 1200, 1100, GX_TRACE_NONE }, /* ends before it starts */
-        { 4100, 4200, 0 },             /* at the last end */
+        { 100, 200, GX_TRACE_NONE, 200 },    /* ahead of all windows */
+        { 900, 1100, 100, 1100 },            /* lasts into one */
+        { 1000, 1100, 100, 1100 },           /* within it */
+        { 2050, 2060, 10, 2060 },            /* while the device was waited for */
+        { 2090, 2200, 10, 2200 },            /* lasts beyond it */
+        { 1500, 1500, 0, 1500 },             /* of no length, within it */
+        { 2101, 2900, GX_TRACE_NONE, 2900 }, /* between two */
+        { 2000, 3050, 150, 3050 },           /* in both */
+        { 900, 9000, 2200, 4100 },           /* around both; the rest is that of ending */
+        { 1200, 1100, GX_TRACE_NONE, 1100 }, /* ends before it starts */
+        { 4100, 4200, 0, 4100 },             /* at the last end */
     };
     joined *made = *state;
     size_t n;
@@ -297,6 +297,7 @@ static void overhead_is_told_inside_windows_and_ahead_of_them(void **state)
     assert_int_equal(n, ARRAY_SIZE(cases));
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(overheads[i].start, cases[i].start);
+        assert_int_equal(overheads[i].end, cases[i].told_end);
         assert_int_equal(overheads[i].inside, cases[i].inside);
     }
 }

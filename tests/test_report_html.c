@@ -287,6 +287,34 @@ static void a_profile_tells_everything(void **state)
     profile_drop(&made);
 }
 
+/* The page does not draw it, so that nothing moves for it. */
+static void overhead_does_not_move_the_rows(void **state)
+{
+    gx_trace *const trace = *state;
+    const gx_trace_overhead early = { .name = text(trace, "buffer flush"),
+                                      .start = 400,
+                                      .end = 9000,
+                                      .inside = GX_TRACE_NONE };
+    char *const path = page_path("moved.html");
+    gx_trace_figures *figures;
+    gx_report report;
+    char *page;
+    size_t length;
+
+    add_kernel(trace, 1000, 1010, GX_TRACE_NONE);
+    assert_ok(gx_trace_add_overhead(trace, &early, &err), &err);
+    figures = finish(trace, NULL);
+    report = (gx_report){ .title = "moved",
+                          .side = { { "moved", trace, figures } },
+                          .n_sides = 1 };
+    assert_ok(gx_report_html(&report, path, &err), &err);
+    page = test_read(path, &length);
+    assert_has(page, "\"label\":\"stream 7\",\"start\":[0]");
+    free(page);
+    free(path);
+    gx_trace_figures_free(figures);
+}
+
 /* Rows of a name and four numbers. */
 static void check_overhead(yajl_val row, const char *name, const int64_t *numbers)
 {
@@ -297,10 +325,10 @@ static void check_overhead(yajl_val row, const char *name, const int64_t *number
 
 static void overhead_is_told_by_kind(void **state)
 {
-    static const int64_t all[4] = { 1, 30, 1, 120 }, number[4] = { 1, 30, 0, 70 },
+    static const int64_t all[4] = { 1, 30, 2, 120 }, number[4] = { 1, 30, 1, 70 },
                          flush[4] = { 0, 0, 1, 50 };
     gx_profile_overhead kinds[] = {
-        { .name = "overhead of kind 9", .inside = { 1, 30 }, .before = { 0, 70 } },
+        { .name = "overhead of kind 9", .inside = { 1, 30 }, .before = { 1, 70 } },
         { .name = "buffer flush", .before = { 1, 50 } },
     };
     made_profile made;
@@ -372,6 +400,7 @@ int main(void)
         TEST(too_many_records_are_left_out_and_counted),
         cmocka_unit_test(a_profile_tells_everything),
         cmocka_unit_test(overhead_is_told_by_kind),
+        TEST(overhead_does_not_move_the_rows),
         cmocka_unit_test(what_was_not_measured_is_null),
         TEST(a_file_that_cannot_be_written_is_an_error),
     };

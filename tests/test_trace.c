@@ -174,6 +174,25 @@ static void impossible_overhead_is_dropped_and_counted(void **state)
     assert_int_equal(gx_trace_dropped_get(trace).backwards, 1);
 }
 
+/* It comes in any order: what is read late may have begun early. */
+static void overhead_is_sorted_by_start(void **state)
+{
+    gx_trace *const trace = *state;
+    static const int64_t starts[] = { 1300, 1100, 1200, 900 };
+    size_t n;
+
+    for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+        const gx_trace_overhead made = overhead(starts[i], 2000, GX_TRACE_NONE);
+
+        assert_ok(gx_trace_add_overhead(trace, &made, &err), &err);
+    }
+    gx_trace_figures_free(finish(trace, NULL));
+    const gx_trace_overhead *const sorted = gx_trace_overheads(trace, &n);
+    assert_int_equal(n, ARRAY_SIZE(starts));
+    for (size_t i = 1; i < n; i++)
+        assert_true(sorted[i - 1].start < sorted[i].start);
+}
+
 static void overhead_has_the_names_of_its_kinds(void **state)
 {
     (void)state;
@@ -337,6 +356,7 @@ int main(void)
         TEST(busy_and_gaps_are_those_of_a_slow_count),
         TEST(impossible_records_are_dropped_and_counted),
         TEST(impossible_overhead_is_dropped_and_counted),
+        TEST(overhead_is_sorted_by_start),
         TEST(overhead_has_the_names_of_its_kinds),
         TEST(times_that_no_clock_shows_are_refused),
         TEST(each_call_is_counted_once),

@@ -10,6 +10,8 @@
 
 #include <gexec/trace.h>
 
+#include "trace_model.h"
+
 static uint32_t text(gx_trace *trace, const char *words)
 {
     uint32_t number;
@@ -387,6 +389,25 @@ static void a_damaged_file_is_refused_or_read(void **state)
     free(bytes);
 }
 
+static void overhead_out_of_order_is_refused(void **state)
+{
+    const gx_trace_overhead late = { .start = 20, .end = 30 }, early = { .end = 30 };
+    gx_trace *trace = gx_trace_create(), *back;
+    char *path = test_path("order.trace");
+    gx_error err;
+
+    (void)state;
+    assert_non_null(trace);
+    assert_ok(gx_trace_add_overhead(trace, &late, &err), &err);
+    assert_ok(gx_trace_add_overhead(trace, &early, &err), &err);
+    trace->finished = true; /* as if it had sorted them */
+    assert_ok(gx_trace_write(trace, path, &err), &err);
+    assert_fails(gx_trace_read(path, &back, &err), GX_ERR_READ, &err, "out of order");
+    unlink(path);
+    free(path);
+    gx_trace_free(trace);
+}
+
 static void a_foreign_file_is_refused(void **state)
 {
     static const char later[] = "gexec-trace\n\x03\0\0\0 and more";
@@ -434,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_file_cut_short_anywhere_is_refused),
         cmocka_unit_test(what_stands_behind_its_end_is_refused),
         cmocka_unit_test(a_damaged_file_is_refused_or_read),
+        cmocka_unit_test(overhead_out_of_order_is_refused),
         cmocka_unit_test(a_foreign_file_is_refused),
         cmocka_unit_test(a_file_that_cannot_be_written_is_told_and_not_left),
     };

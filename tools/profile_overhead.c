@@ -25,9 +25,10 @@ static void share_out(gx_profile_overhead *kind, const gx_trace_overhead *overhe
 {
     const int64_t inside = overhead->inside == GX_TRACE_NONE ? 0 : overhead->inside;
 
+    const int64_t before = overhead->end - overhead->start - inside;
+
     add(&kind->inside, overhead->inside != GX_TRACE_NONE, inside);
-    add(&kind->before, overhead->inside == GX_TRACE_NONE,
-        overhead->end - overhead->start - inside);
+    add(&kind->before, overhead->inside == GX_TRACE_NONE || before > 0, before);
     if (inside > kind->longest_ns)
         kind->longest_ns = inside;
 }

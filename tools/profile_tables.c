@@ -219,7 +219,7 @@ void gx_profile_print_pairs(const gx_profile *profile, const gx_profile_pass *pa
 
 static void print_share(const gx_trace_share *share, FILE *out)
 {
-    if (share->n == 0 && share->ns == 0)
+    if (share->n == 0)
         fputs("none", out);
     else
         fprintf(out, "%lld record%s, %s", (long long)share->n, share->n == 1 ? "" : "s",
@@ -232,10 +232,12 @@ void gx_profile_print_overhead(const gx_profile_pass *pass, FILE *out)
     const char *before = ": ";
 
     if (!gx_trace_tells_overhead(pass->trace)) {
-        fputs("  overhead of the tracing: n/a; the tracing tool does not tell it\n", out);
+        fputs(
+            "  overhead of tracing and driver: n/a; the tracing tool does not tell it\n",
+            out);
         return;
     }
-    fputs("  overhead of the tracing inside the window: ", out);
+    fputs("  overhead of tracing and driver inside the window: ", out);
     print_share(&all.inside, out);
     if (all.inside.n)
         fprintf(out, ", longest %s", gx_profile_ns_words((double)all.longest_ns).text);

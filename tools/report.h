@@ -86,7 +86,8 @@ typedef struct gx_profile_pair {
     int64_t median_ns, p95_ns; /* a step, 0 where a step has no such gap */
 } gx_profile_pair;
 
-/* Overhead of one kind: in the windows that were traced, and ahead of one. */
+/* Overhead of one kind: in the windows that were traced, and ahead of one. A record that
+ * lies in both counts in both. */
 typedef struct gx_profile_overhead {
     const char *name; /* of the trace; "" for all kinds together */
     gx_trace_share inside, before;

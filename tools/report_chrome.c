@@ -102,7 +102,7 @@ static gx_status write_threads(gx_chrome *to, const gx_slices *slices, size_t *a
 static gx_status gather_host(gx_chrome *to, gx_slices *calls, gx_slices *ranges,
                              gx_error *err)
 {
-    const int64_t last = gx_report_last(to->trace);
+    const int64_t last = gx_report_last(to->trace, true);
 
     for (size_t i = 0; i < to->n_calls; i++) {
         const gx_trace_call *const call = &to->calls[i];

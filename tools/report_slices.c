@@ -14,7 +14,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t earliest(const gx_trace *trace)
+static int64_t earliest(const gx_trace *trace, bool with_overhead)
 {
     size_t n_activities, n_calls, n_ranges, n_overheads;
     const gx_trace_activity *const activities = gx_trace_activities(trace, &n_activities);
@@ -29,7 +29,7 @@ static int64_t earliest(const gx_trace *trace)
         first = least(first, calls[i].start);
     for (size_t i = 0; i < n_ranges; i++)
         first = least(first, ranges[i].start);
-    for (size_t i = 0; i < n_overheads; i++)
+    for (size_t i = 0; with_overhead && i < n_overheads; i++)
         first = least(first, overheads[i].start);
     return first == INT64_MAX ? 0 : first;
 }
@@ -45,7 +45,7 @@ static int64_t lead_of(const gx_trace_figures *figures, int64_t first)
     return figures->n_devices ? start - first : -1;
 }
 
-int64_t gx_report_last(const gx_trace *trace)
+int64_t gx_report_last(const gx_trace *trace, bool with_overhead)
 {
     size_t n_activities, n_calls, n_ranges, n_overheads;
     const gx_trace_activity *const activities = gx_trace_activities(trace, &n_activities);
@@ -64,7 +64,7 @@ int64_t gx_report_last(const gx_trace *trace)
 
         last = end > last ? end : last;
     }
-    for (size_t i = 0; i < n_overheads; i++)
+    for (size_t i = 0; with_overhead && i < n_overheads; i++)
         last = overheads[i].end > last ? overheads[i].end : last;
     return last;
 }
@@ -79,12 +79,13 @@ bool gx_report_shows(const gx_report_window *window, size_t side, int64_t start)
     return window->cut == INT64_MAX || gx_report_time(window, side, start) < window->cut;
 }
 
-static void set_origins(const gx_report *report, gx_report_window *window)
+static void set_origins(const gx_report *report, bool with_overhead,
+                        gx_report_window *window)
 {
     int64_t lead[2] = { -1, -1 }, longest = 0;
 
     for (size_t i = 0; i < report->n_sides; i++) {
-        window->origin[i] = earliest(report->side[i].trace);
+        window->origin[i] = earliest(report->side[i].trace, with_overhead);
         lead[i] = lead_of(report->side[i].figures, window->origin[i]);
         longest = lead[i] > longest ? lead[i] : longest;
     }
@@ -139,15 +140,16 @@ static int64_t weigh(const gx_report *report, const gx_report_window *window,
 gx_report_window gx_report_window_of(const gx_report *report, int64_t most,
                                      const gx_report_weights *weights)
 {
+    const bool with_overhead = weights->overhead != 0; /* else it is not drawn */
     gx_report_window window = { .cut = INT64_MAX };
     int64_t low = 0, high = 1, all, shown;
 
-    set_origins(report, &window);
+    set_origins(report, with_overhead, &window);
     if (weigh(report, &window, weights, &all) <= most)
         return window;
     for (size_t i = 0; i < report->n_sides; i++) {
-        const int64_t end =
-            gx_report_time(&window, i, gx_report_last(report->side[i].trace));
+        const int64_t last = gx_report_last(report->side[i].trace, with_overhead);
+        const int64_t end = gx_report_time(&window, i, last);
 
         high = end >= high ? end + 1 : high;
     }

@@ -21,15 +21,16 @@ typedef struct gx_report_weights {
     int64_t activity, call, launch, range, gap, overhead;
 } gx_report_weights;
 
-/* The longest window for which all sides together need `most` events or fewer. */
+/* The longest window for which all sides together need `most` events or fewer. Overhead
+ * without weight moves neither its origin nor its cut. */
 gx_report_window gx_report_window_of(const gx_report *report, int64_t most,
                                      const gx_report_weights *weights);
 /* After the origin of the side. An end that is open is that of the last activity or call.
  */
 int64_t gx_report_time(const gx_report_window *window, size_t side, int64_t time);
 bool gx_report_shows(const gx_report_window *window, size_t side, int64_t start);
-/* The last time that the trace knows. */
-int64_t gx_report_last(const gx_trace *trace);
+/* The last time that the trace knows, whether or not by its overhead. */
+int64_t gx_report_last(const gx_trace *trace, bool with_overhead);
 
 /* --- slices --- */
 

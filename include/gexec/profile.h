@@ -59,7 +59,8 @@ GX_API gx_status gx_profiler_attach(gx_profiler *profiler, gx_exec *exec,
 
 /* Records activities from now on, until stop; may be called again after it. Creations of
  * graph nodes, ranges of captures, and overhead (of CUPTI's and the driver's own) ahead
- * of a window are recorded always. Both wait for the device. */
+ * of a window (of more than 50,000 records at least the newest so many) are recorded
+ * always. Both wait for the device. */
 GX_API gx_status gx_profiler_start(gx_profiler *profiler, gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_profiler_stop(gx_profiler *profiler, gx_error *err) GX_MUST_CHECK;
 

@@ -121,7 +121,8 @@ typedef struct gx_trace_node {
 typedef struct gx_trace_overhead {
     uint32_t name; /* what it was taken for */
     int64_t start, end;
-    int64_t inside; /* ns of it in windows of the tool, the rest lies ahead of one;
+    int64_t inside; /* ns of it in windows of the tool, the rest lies ahead of one (what
+                     * follows the last is not told);
                      * GX_TRACE_NONE: it touches none */
     int64_t process;
     int64_t thread, device; /* whichever the record names; GX_TRACE_NONE */
@@ -172,8 +173,8 @@ typedef struct gx_trace_dropped {
 } gx_trace_dropped;
 
 /* Joins activities with calls and ranges, once, after the last record. Activities are
- * sorted by process, device and start, calls by process and correlation. Overhead stays
- * in its order. */
+ * sorted by process, device and start, calls by process and correlation, overhead by
+ * start. */
 GX_API gx_status gx_trace_finish(gx_trace *trace, gx_error *err) GX_MUST_CHECK;
 
 GX_API gx_trace_dropped gx_trace_dropped_get(const gx_trace *trace);

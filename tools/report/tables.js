@@ -292,7 +292,7 @@ function startPasses(profile) {
 function startOverhead(passes, line) {
   const kinds = new Set(["", ...passes.flatMap((pass) => (pass.overhead || []).map((row) => row[0]))]);
   for (const kind of kinds)
-    line(kind ? `  ${kind}` : "overhead of the tracing", (pass) => {
+    line(kind ? `  ${kind}` : "overhead of tracing and driver", (pass) => {
       if (!pass.overhead) return "n/a";
       const [, n, ns, nBefore, nsBefore] = pass.overhead.find((row) => row[0] === kind) || [kind, 0, 0, 0, 0];
       return `${time(ns)} in ${count(n)}; ${time(nsBefore)} in ${count(nBefore)} before`;
