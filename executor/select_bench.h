@@ -16,7 +16,6 @@ struct gx_bench {
     const gx_site *site;
     gx_call *calls;
     bool *elidable, *stored; /* by [call * GX_MAX_ARGS + arg]; `stored` is all false */
-    bool *steady;            /* likewise: parameters that the site only reads */
     gx_operand *operands;
     int32_t n_operands;
     double tolerance;

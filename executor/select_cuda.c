@@ -56,12 +56,10 @@ static void leave_site(gx_bench *bench)
     free(bench->calls);
     free(bench->elidable);
     free(bench->stored);
-    free(bench->steady);
     bench->operands = NULL;
     bench->calls = NULL;
     bench->elidable = NULL;
     bench->stored = NULL;
-    bench->steady = NULL;
     bench->n_operands = 0;
     bench->site = NULL;
 }
@@ -130,25 +128,6 @@ static void add_operand(gx_bench *bench, int32_t call, int arg)
         at->is_inout = true;
     if (kind != GX_FIELD_IN)
         at->compared = !bench->elidable[call * GX_MAX_ARGS + arg];
-}
-
-/* Parameters change at a step's end. The step behind it has a full edge where one that
- * reads them begins, so in most plans kernels load them ahead of their wait, and which is
- * the fastest depends on that. */
-static void find_steady(gx_bench *bench, const gx_graph *graph)
-{
-    for (int32_t c = 0; c < bench->site->n; c++) {
-        for (int arg = 0; arg < gx_n_args(bench->calls[c].op); arg++) {
-            const gx_tensor *tensor = &bench->calls[c].arg[arg];
-            const int32_t id = (int32_t)((uintptr_t)tensor->data - 1);
-
-            if (tensor->rank < 0 || graph->values[id].kind != GX_VALUE_PARAM)
-                continue;
-            const gx_operand *at = find_operand(bench, id);
-
-            bench->steady[c * GX_MAX_ARGS + arg] = !at->is_output && !at->is_inout;
-        }
-    }
 }
 
 static size_t tensor_bytes(const gx_tensor *tensor)
@@ -440,10 +419,8 @@ gx_status gx_bench_enter(gx_bench *bench, const gx_selector *selector,
     bench->calls = malloc((size_t)site->n * sizeof *bench->calls);
     bench->elidable = calloc(n_args, sizeof *bench->elidable);
     bench->stored = calloc(n_args, sizeof *bench->stored);
-    bench->steady = calloc(n_args, sizeof *bench->steady);
     bench->operands = calloc(n_args, sizeof *bench->operands);
-    if (!bench->calls || !bench->elidable || !bench->stored || !bench->steady ||
-        !bench->operands)
+    if (!bench->calls || !bench->elidable || !bench->stored || !bench->operands)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the selection");
     gx_match_calls(selector->graph, site->first, site->n, bench->calls);
     gx_match_elided(selector->graph, site->first, site->n, bench->elidable);
@@ -453,7 +430,6 @@ gx_status gx_bench_enter(gx_bench *bench, const gx_selector *selector,
                 add_operand(bench, c, arg);
         }
     }
-    find_steady(bench, selector->graph);
     bench->tolerance = site_tolerance(selector->graph, site);
     GX_TRY(bind(bench, selector->measure, err));
     return selector->measure ? make_baseline(bench, selector, err) : GX_OK;
@@ -467,7 +443,6 @@ gx_group gx_bench_group(const gx_bench *bench, const gx_alternative *alternative
         .n_calls = bench->site->n,
         .call = bench->calls,
         .elided = alternative->elides ? bench->elidable : bench->stored,
-        .steady = bench->steady,
     };
 }
 

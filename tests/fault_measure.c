@@ -8,10 +8,8 @@
 
 #include <cublasLt.h>
 
-#include "builder.h"
 #include "measure.h"
 #include "plan.h"
-#include "select_bench.h"
 #include "state.h"
 
 enum { MANY = 64, FEW = 8 };
@@ -339,62 +337,6 @@ static void a_program_for_timing_repeats_what_is_random(void **state)
     gx_graph_free(graph);
 }
 
-/* Whether a kernel that is timed may load them ahead of its wait. */
-static void expect_steady(const gx_graph *graph, int32_t n_nodes, const char *name,
-                          bool steady)
-{
-    const int32_t id = gx_graph_value_id(graph, name);
-    const gx_site site = { .n = n_nodes };
-    const gx_selector selector = { .graph = graph };
-    const gx_alternative alternative = { .name = "any" };
-    gx_device *device;
-    gx_bench *bench;
-    int n_seen = 0;
-    gx_error err;
-
-    assert_ok(gx_device_open(0, NULL, &device, &err), &err);
-    assert_ok(gx_bench_open(device, &bench, &err), &err);
-    assert_ok(gx_bench_enter(bench, &selector, &site, &err), &err);
-    const gx_group group = gx_bench_group(bench, &alternative);
-    for (int32_t i = 0; i < n_nodes; i++) {
-        for (int arg = 0; arg < gx_n_args(graph->nodes[i].op); arg++) {
-            if (graph->nodes[i].arg[arg] != id)
-                continue;
-            assert_int_equal(group.steady[i * GX_MAX_ARGS + arg], steady);
-            n_seen++;
-        }
-    }
-    assert_true(n_seen > 0);
-    gx_bench_close(bench);
-    gx_device_close(device);
-}
-
-static void parameters_are_timed_as_in_the_step_behind_their_update(void **state)
-{
-    static const char text[] = "gexec: 1\n"
-                               "name: updated\n"
-                               "inputs:\n"
-                               "  x: {shape: [4, 4]}\n"
-                               "params:\n"
-                               "  w: {shape: [4, 4], init: normal}\n"
-                               "ops:\n"
-                               "  - {op: gemm, a: x, b: w, out: y}\n"
-                               "  - {op: mean, x: y, out: loss}\n"
-                               "backward: loss\n"
-                               "optimizer: {sgd: {lr: 0.1}}\n"
-                               "outputs: [loss]\n";
-    gx_graph *graph;
-    gx_error err;
-
-    (void)state;
-    assert_ok(gx_graph_parse(text, strlen(text), "m.yaml", ".", NULL, &graph, NULL, &err),
-              &err);
-    expect_steady(graph, 1, "w", true);
-    expect_steady(graph, 1, "x", false);
-    expect_steady(graph, (int32_t)graph->n_nodes, "w", false);
-    gx_graph_free(graph);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,7 +354,6 @@ int main(void)
         TEST(one_that_does_not_run_for_long_is_left_out),
         TEST(long_steps_run_for_a_while_before_they_are_timed),
         TEST(a_program_for_timing_repeats_what_is_random),
-        TEST(parameters_are_timed_as_in_the_step_behind_their_update),
 #undef TEST
     };
 
