@@ -96,8 +96,13 @@ function drawBand(row) {
     if (size > 3) {
       context.fillStyle = palette[name];
       context.fillRect(x, row.y + row.height - 2, size, 2);
-      if (gap.between_steps[i] && size > 80)
-        text("between steps", x + size / 2, row.y - 4, palette.soft, { align: "center", size: 10.5 });
+      if (gap.between_steps[i] && size > 80) {
+        const middle = row.y + row.height / 2;
+
+        context.fillStyle = palette.sheet;
+        context.fillRect(x + size / 2 - 36, middle - 8, 72, 16);
+        text("between steps", x + size / 2, middle, palette.soft, { align: "center", size: 10.5 });
+      }
     }
     return name;
   });
