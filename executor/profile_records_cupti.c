@@ -221,6 +221,16 @@ static gx_status name_call(gx_record_reader *reader, bool driver, CUpti_Callback
 
 /* --- one record --- */
 
+/* Where an activity ran, and what brought it there. */
+static void place(gx_trace_activity *to, uint32_t device, uint32_t stream,
+                  uint32_t correlation, uint64_t node)
+{
+    to->device = device;
+    to->stream = stream;
+    to->correlation = or_none(correlation);
+    to->node = or_none(node);
+}
+
 static gx_status take_kernel(gx_record_reader *reader, const gx_cupti_kernel *from,
                              gx_error *err)
 {
@@ -229,10 +239,7 @@ static gx_status take_kernel(gx_record_reader *reader, const gx_cupti_kernel *fr
     GX_TRY(add_activity(reader, GX_TRACE_KERNEL, from->start, from->end, &to, err));
     if (!to)
         return GX_OK;
-    to->device = from->deviceId;
-    to->stream = from->streamId;
-    to->correlation = or_none(from->correlationId);
-    to->node = or_none(from->graphNodeId);
+    place(to, from->deviceId, from->streamId, from->correlationId, from->graphNodeId);
     to->grid[0] = from->gridX;
     to->grid[1] = from->gridY;
     to->grid[2] = from->gridZ;
@@ -252,10 +259,7 @@ static gx_status take_copy(gx_record_reader *reader, const gx_cupti_copy *from,
     GX_TRY(add_activity(reader, GX_TRACE_COPY, from->start, from->end, &to, err));
     if (!to)
         return GX_OK;
-    to->device = from->deviceId;
-    to->stream = from->streamId;
-    to->correlation = or_none(from->correlationId);
-    to->node = or_none(from->graphNodeId);
+    place(to, from->deviceId, from->streamId, from->correlationId, from->graphNodeId);
     to->bytes = (int64_t)from->bytes;
     return add_text(reader, gx_trace_copy_name(from->copyKind), &to->name, err);
 }
@@ -276,10 +280,7 @@ static gx_status take_peer_copy(gx_record_reader *reader, const gx_cupti_peer_co
     GX_TRY(add_activity(reader, GX_TRACE_COPY, from->start, from->end, &to, err));
     if (!to)
         return GX_OK;
-    to->device = from->deviceId;
-    to->stream = from->streamId;
-    to->correlation = or_none(from->correlationId);
-    to->node = or_none(from->graphNodeId);
+    place(to, from->deviceId, from->streamId, from->correlationId, from->graphNodeId);
     to->bytes = (int64_t)from->bytes;
     to->source_device = device_or_none(from->srcDeviceId);
     to->target_device = device_or_none(from->dstDeviceId);
@@ -298,10 +299,7 @@ static gx_status take_fill(gx_record_reader *reader, const gx_cupti_fill *from,
     GX_TRY(add_activity(reader, GX_TRACE_FILL, from->start, from->end, &to, err));
     if (!to)
         return GX_OK;
-    to->device = from->deviceId;
-    to->stream = from->streamId;
-    to->correlation = or_none(from->correlationId);
-    to->node = or_none(from->graphNodeId);
+    place(to, from->deviceId, from->streamId, from->correlationId, from->graphNodeId);
     to->bytes = (int64_t)from->bytes;
     return add_text(reader, "fill", &to->name, err);
 }

@@ -220,6 +220,15 @@ static void a_fast_one_that_is_wrong_is_refused(void **state)
     expect_beside("f32", "lt", 300);
 }
 
+static void a_forced_one_is_right_where_there_is_one_that_is(void **state)
+{
+    (void)state;
+    algorithms[20] = (fake_algorithm){ .ms = 0.1, .hot_ms = 0.1, .is_wrong = true };
+    algorithms[22] = (fake_algorithm){ .ms = 0.2, .hot_ms = 0.2 };
+    algorithms[30] = (fake_algorithm){ .ms = 0.1, .hot_ms = 0.1, .is_wrong = true };
+    expect(LARGE, 22, 200);
+}
+
 /* Not even on a card on which that would help it. */
 static void what_loses_by_its_burst_is_not_run_for_long(void **state)
 {
@@ -349,6 +358,7 @@ int main(void)
         TEST(what_is_far_slower_in_a_burst_is_not_run_for_long),
         TEST(the_best_in_a_burst_are_run_for_long),
         TEST(a_fast_one_that_is_wrong_is_refused),
+        TEST(a_forced_one_is_right_where_there_is_one_that_is),
         TEST(what_loses_by_its_burst_is_not_run_for_long),
         TEST(one_that_does_not_run_is_left_out),
         TEST(one_that_does_not_run_for_long_is_left_out),

@@ -122,8 +122,7 @@ typedef struct gx_trace_overhead {
     uint32_t name; /* what it was taken for */
     int64_t start, end;
     int64_t inside; /* ns of it in windows of the tool, the rest lies ahead of one (what
-                     * follows the last is not told);
-                     * GX_TRACE_NONE: it touches none */
+                     * follows the last is not told); GX_TRACE_NONE: it touches none */
     int64_t process;
     int64_t thread, device; /* whichever the record names; GX_TRACE_NONE */
     int64_t correlation;    /* of the call that it lies in; GX_TRACE_NONE */
