@@ -125,8 +125,8 @@ template <typename T, int N, bool K_CONTIGUOUS> struct direct_lines {
 /* N neighbours of the outer index from `outer` on, and k .. k + 3, which lie `ahead`
  * along k of where `lines` begin; zeros past the end. Where k is contiguous and not
  * RAGGED n_k and ld are multiples of 4, where it is not contiguous n_outer and ld are
- * ones of N. */
-template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED>
+ * ones of N. WHOLE: nothing lies past the end. */
+template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED, bool WHOLE = false>
 __device__ __forceinline__ void
 load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
            const direct_lines<T, N, K_CONTIGUOUS> &lines, int ahead, int outer, int k)
@@ -139,7 +139,7 @@ load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
         for (int i = 0; i < N; i++) {
             const T *from = lines[i] + further;
 
-            if (outer + i < p.n_outer && k < p.n_k) {
+            if (WHOLE || (outer + i < p.n_outer && k < p.n_k)) {
                 if constexpr (RAGGED)
                     load_rest<T>(to[i], from, p.n_k - k);
                 else
@@ -155,7 +155,7 @@ load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
 
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            if (outer < p.n_outer && k + j < p.n_k) {
+            if (WHOLE || (outer < p.n_outer && k + j < p.n_k)) {
                 load_words<N * sizeof(T)>(line[j], lines[j] + further);
             } else {
 #pragma unroll
@@ -233,15 +233,17 @@ struct direct_never {
 
 /* A tile of 16 MI rows and 8 NI columns, made by WK warps. Operands of f32 are rounded to
  * tf32. A_TURNED: a is stored [k, m]; B_TURNED: b is stored [n, k]; RAGGED: k is
- * contiguous somewhere, and it or ld there is no multiple of 4. */
-template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK>
+ * contiguous somewhere, and it or ld there is no multiple of 4. MOST: chunks in flight at
+ * most. WHOLE: m, n and k are multiples of BM, BN and of the k of a turn. */
+template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK,
+          int MOST = 4, bool WHOLE = false>
 struct direct_tile {
     static constexpr int ROWS = 2 * MI, COLUMNS = NI; /* neighbours that a thread holds */
     static constexpr int BM = 16 * MI, BN = 8 * NI, THREADS = 32 * WK;
     static constexpr int WORDS = GX_DIRECT_WORDS<T>;
     /* Chunks in flight: as many as 64 registers hold. */
     static constexpr int IN_FLIGHT = 64 / (WORDS * (ROWS + COLUMNS));
-    static constexpr int TURN = IN_FLIGHT < 1 ? 1 : IN_FLIGHT > 4 ? 4 : IN_FLIGHT;
+    static constexpr int TURN = IN_FLIGHT < 1 ? 1 : IN_FLIGHT > MOST ? MOST : IN_FLIGHT;
     static constexpr int SUM_LD = BN + 1;
     static constexpr int SUM_BYTES = WK * BM * SUM_LD * (int)sizeof(float);
 
@@ -256,16 +258,16 @@ struct direct_tile {
     {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<T, ROWS, !A_TURNED, RAGGED>(a[i], p, lines_a, i * WK * 16, outer_a,
-                                                   k + i * WK * 16);
+            load_lines<T, ROWS, !A_TURNED, RAGGED, WHOLE>(a[i], p, lines_a, i * WK * 16,
+                                                          outer_a, k + i * WK * 16);
     }
 
     __device__ __forceinline__ void load_b(const direct_operand<T> &p)
     {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<T, COLUMNS, B_TURNED, RAGGED>(b[i], p, lines_b, i * WK * 16,
-                                                     outer_b, k + i * WK * 16);
+            load_lines<T, COLUMNS, B_TURNED, RAGGED, WHOLE>(b[i], p, lines_b, i * WK * 16,
+                                                            outer_b, k + i * WK * 16);
     }
 
     __device__ __forceinline__ void multiply()

@@ -11,7 +11,11 @@ namespace
 
 struct pair_grid {
     unsigned data_blocks, data_columns, weight_columns; /* columns: of tiles */
+    bool whole; /* no tile of the weight gradient and no turn of its k is cut short */
 };
+
+/* Pieces of 8 columns of a tile of the weight gradient. */
+constexpr int WEIGHT_NI = 2;
 
 /* --- the kernel --- */
 
@@ -19,7 +23,7 @@ struct pair_grid {
  * next kernel, stand on a multiprocessor. */
 template <typename TILE> constexpr int PAIR_BLOCKS = TILE::THREADS <= 256 ? 2 : 1;
 
-template <typename T, typename DATA, typename WEIGHT, bool OF_A>
+template <typename T, typename DATA, int WEIGHT_MI, bool OF_A>
 __global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
     direct_pair_kernel(const __grid_constant__ gx_tile data,
                        const __grid_constant__ gx_tile weight, const pair_grid grid,
@@ -35,15 +39,22 @@ __global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
         make_tailed_tile<T, DATA>(data, GX_TAIL_BACKWARD, (int)row * DATA::BM,
                                   (int)column * DATA::BN, steady_w, sums);
     } else {
+        using WHOLE = weight_tile<T, WEIGHT_MI, WEIGHT_NI, true>;
+        using CUT = weight_tile<T, WEIGHT_MI, WEIGHT_NI, false>;
         const unsigned at =
-            (blockIdx.x - grid.data_blocks) * (DATA::THREADS / 32) + threadIdx.x / 32;
+            (blockIdx.x - grid.data_blocks) * (DATA::THREADS / 32) + gx_warp_of_block();
         const unsigned row = at / grid.weight_columns;
         const unsigned column = at - row * grid.weight_columns;
 
         /* The last block may have warps to spare. */
-        if ((int)row * WEIGHT::BM < (int)weight.m)
-            make_weight_tile<T, WEIGHT, OF_A>(weight, (int)row * WEIGHT::BM,
-                                              (int)column * WEIGHT::BN);
+        if ((int)row * CUT::BM >= (int)weight.m)
+            return;
+        if (grid.whole)
+            make_weight_tile<T, WHOLE, OF_A>(weight, (int)row * CUT::BM,
+                                             (int)column * CUT::BN);
+        else
+            make_weight_tile<T, CUT, OF_A>(weight, (int)row * CUT::BM,
+                                           (int)column * CUT::BN);
     }
 }
 
@@ -53,13 +64,12 @@ template <typename T, bool B_TURNED, bool RAGGED, int MI, int NI, int WK, int WE
 const void *make_instance()
 {
     using DATA = direct_tile<T, false, B_TURNED, RAGGED, MI, NI, WK>;
-    using WEIGHT = direct_tile<T, true, false, false, WEIGHT_MI, 2, 1>;
 
     /* One column of a 16-bit type is less than a word. */
     if constexpr ((NI == 1 && !B_TURNED && sizeof(T) < 4) || (RAGGED && WK != 8))
         return nullptr;
     else
-        return gx_kernel(direct_pair_kernel<T, DATA, WEIGHT, !B_TURNED>);
+        return gx_kernel(direct_pair_kernel<T, DATA, WEIGHT_MI, !B_TURNED>);
 }
 
 template <typename T, bool B_TURNED, bool RAGGED> const void *find_shape(int shape)
@@ -104,8 +114,12 @@ extern "C" const gx_pair_shape *gx_pair_shape_at(int shape)
 {
     static const gx_pair_shape shapes[] = {
 #define PAIR_SHAPE(i, mi, ni, wk, weight_mi) \
-    { 16 * mi, 8 * ni, 16 * weight_mi,       \
-      16,      wk,     direct_tile<float, false, false, false, mi, ni, wk>::SUM_BYTES },
+    { 16 * mi,                               \
+      8 * ni,                                \
+      16 * weight_mi,                        \
+      8 * WEIGHT_NI,                         \
+      wk,                                    \
+      direct_tile<float, false, false, false, mi, ni, wk>::SUM_BYTES },
         GX_PAIR_LIST(PAIR_SHAPE)
 #undef PAIR_SHAPE
     };
@@ -146,7 +160,10 @@ extern "C" gx_status gx_pair_launch(const gx_pair *pair, gx_ctx *ctx, gx_error *
     const gx_pair_shape *shape = gx_pair_shape_at(pair->shape);
     pair_grid grid = { (unsigned)gx_pair_data_blocks(pair),
                        (unsigned)column_tiles(&pair->data, shape->columns),
-                       (unsigned)column_tiles(&pair->weight, shape->weight_columns) };
+                       (unsigned)column_tiles(&pair->weight, shape->weight_columns),
+                       pair->weight.m % shape->weight_rows == 0 &&
+                           pair->weight.n % shape->weight_columns == 0 &&
+                           pair->weight.k % (16 * WEIGHT_CHUNKS) == 0 };
     bool steady_w = pair->steady_w;
     void *args[] = { (void *)&pair->data, (void *)&pair->weight, &grid, &steady_w };
     const unsigned blocks = grid.data_blocks + (unsigned)gx_pair_weight_blocks(pair);

@@ -9,6 +9,12 @@
 namespace
 {
 
+/* Chunks of k in flight: of a batch of 32 both. More are more code and registers. */
+constexpr int WEIGHT_CHUNKS = 2;
+
+template <typename T, int MI, int NI, bool WHOLE>
+using weight_tile = direct_tile<T, true, false, false, MI, NI, 1, WEIGHT_CHUNKS, WHOLE>;
+
 /* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread holds, and
  * its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1: as many neighbours of
  * a row as two threads have loaded. n is a multiple of what one has. */

@@ -7,6 +7,8 @@
 namespace
 {
 
+constexpr int WARPS = 4; /* of a block */
+
 /* The layer that has a tile: the last of those that begin at it or before. */
 __device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile)
 {
@@ -23,36 +25,49 @@ __device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile
     return first;
 }
 
-/* A tile: its layer, and where it begins there. */
-struct place {
-    int layer, row, column;
+/* Where a warp stands among the tiles. */
+template <typename TILE> struct walk {
+    const gx_weights &weights;
+    unsigned tile;
+    int layer, row, column; /* where the tile begins there */
+
+    __device__ __forceinline__ explicit walk(const gx_weights &all)
+        : weights(all), tile(blockIdx.x * WARPS + gx_warp_of_block()),
+          layer(layer_of(all, tile))
+    {
+        find();
+    }
+
+    __device__ __forceinline__ void find()
+    {
+        while (layer + 1 < weights.n_layers &&
+               weights.layer[layer + 1].first_tile <= tile)
+            layer++;
+        const gx_weights_layer &at = weights.layer[layer];
+        const unsigned columns = (unsigned)(at.n + TILE::BN - 1) / TILE::BN;
+        const unsigned before = (tile - at.first_tile) / columns;
+
+        row = (int)before * TILE::BM;
+        column = (int)(tile - at.first_tile - before * columns) * TILE::BN;
+    }
+
+    __device__ __forceinline__ void go_on()
+    {
+        tile += gridDim.x * WARPS;
+        find();
+    }
 };
 
-template <typename TILE>
-__device__ __forceinline__ place place_of(const gx_weights &weights, unsigned tile)
-{
-    const int l = layer_of(weights, tile);
-    const gx_weights_layer &layer = weights.layer[l];
-    const unsigned columns = (unsigned)(layer.n + TILE::BN - 1) / TILE::BN;
-    const unsigned row = (tile - layer.first_tile) / columns;
-
-    return { l, (int)row * TILE::BM,
-             (int)(tile - layer.first_tile - row * columns) * TILE::BN };
-}
-
-template <typename T, bool OF_A, int MI, int NI, int WARPS>
+template <typename T, bool OF_A, int MI, int NI, bool WHOLE>
 __global__ void __launch_bounds__(32 * WARPS, 16 / WARPS)
     weights_kernel(const __grid_constant__ gx_weights weights, const unsigned n_tiles)
 {
-    using TILE = direct_tile<T, true, false, false, MI, NI, 1>;
-    const unsigned at = blockIdx.x * WARPS + threadIdx.x / 32;
+    using TILE = weight_tile<T, MI, NI, WHOLE>;
 
     /* The last block may have warps to spare. */
-    if (at >= n_tiles)
-        return;
-    const place p = place_of<TILE>(weights, at);
-
-    make_weight_tile<T, TILE, OF_A>(weights.layer[p.layer], p.row, p.column);
+#pragma unroll 1
+    for (walk<TILE> at(weights); at.tile < n_tiles; at.go_on())
+        make_weight_tile<T, TILE, OF_A>(weights.layer[at.layer], at.row, at.column);
 }
 
 static_assert(sizeof(gx_weights_update) + sizeof(unsigned) <= 4096,
@@ -60,42 +75,45 @@ static_assert(sizeof(gx_weights_update) + sizeof(unsigned) <= 4096,
 
 /* Warps of a multiprocessor that have registers for what they update beside the product.
  */
-template <typename T, int MI> constexpr int AT_ONCE = MI == 1 && sizeof(T) == 2 ? 16 : 12;
+constexpr int at_once(int mi)
+{
+    return mi == 1 ? 16 : 12;
+}
 
-template <typename T, bool OF_A, int MI, int NI, int WARPS>
-__global__ void __launch_bounds__(32 * WARPS, AT_ONCE<T, MI> / WARPS)
+template <typename T, bool OF_A, int MI, int NI, bool WHOLE>
+__global__ void __launch_bounds__(32 * WARPS, at_once(MI) / WARPS)
     weights_update_kernel(const __grid_constant__ gx_weights_update update,
                           const unsigned n_tiles)
 {
-    using TILE = direct_tile<T, true, false, false, MI, NI, 1>;
-    const unsigned at = blockIdx.x * WARPS + threadIdx.x / 32;
+    using TILE = weight_tile<T, MI, NI, WHOLE>;
+    step_factors found;
 
-    if (at >= n_tiles)
-        return;
-    const place p = place_of<TILE>(update.weights, at);
-
-    update_weight_tile<T, TILE, OF_A>(update, p.layer, p.row, p.column);
+#pragma unroll 1
+    for (walk<TILE> at(update.weights); at.tile < n_tiles; at.go_on())
+        update_weight_tile<T, TILE, OF_A, WHOLE>(update, at.layer, at.row, at.column,
+                                                 found);
 }
 
 /* --- choosing the instantiation --- */
 
-template <typename T, bool OF_A, int MI, int NI, int WARPS>
+template <typename T, bool OF_A, int MI, int NI, bool WHOLE>
 const void *make_instance(bool updates)
 {
     /* Of f32 two neighbours' columns would be more than a vector. */
     if constexpr (sizeof(T) == 4 && NI > 2)
         return nullptr;
     else
-        return updates ? gx_kernel(weights_update_kernel<T, OF_A, MI, NI, WARPS>)
-                       : gx_kernel(weights_kernel<T, OF_A, MI, NI, WARPS>);
+        return updates ? gx_kernel(weights_update_kernel<T, OF_A, MI, NI, WHOLE>)
+                       : gx_kernel(weights_kernel<T, OF_A, MI, NI, WHOLE>);
 }
 
-template <typename T, bool OF_A> const void *find_shape(int shape, bool updates)
+template <typename T, bool OF_A, bool WHOLE>
+const void *find_shape(int shape, bool updates)
 {
     switch (shape) {
-#define WEIGHTS_CASE(i, mi, ni, warps) \
+#define WEIGHTS_CASE(i, mi, ni, stays) \
     case i:                            \
-        return make_instance<T, OF_A, mi, ni, warps>(updates);
+        return make_instance<T, OF_A, mi, ni, WHOLE>(updates);
         GX_WEIGHTS_LIST(WEIGHTS_CASE)
 #undef WEIGHTS_CASE
     default:
@@ -103,10 +121,31 @@ template <typename T, bool OF_A> const void *find_shape(int shape, bool updates)
     }
 }
 
+/* No tile and no turn of k reaches past the end of a layer. */
+bool is_whole(const gx_weights *weights)
+{
+    for (int l = 0; l < weights->n_layers; l++) {
+        const gx_weights_layer *layer = &weights->layer[l];
+
+        if (layer->m % gx_weights_rows(weights->shape) != 0 ||
+            layer->n % gx_weights_columns(weights->shape) != 0 ||
+            layer->k % (16 * WEIGHT_CHUNKS) != 0)
+            return false;
+    }
+    return true;
+}
+
+template <typename T, bool OF_A>
+const void *find_whole(const gx_weights *weights, bool updates)
+{
+    return is_whole(weights) ? find_shape<T, OF_A, true>(weights->shape, updates)
+                             : find_shape<T, OF_A, false>(weights->shape, updates);
+}
+
 template <typename T> const void *find_operand(const gx_weights *weights, bool updates)
 {
-    return weights->sums_of_a ? find_shape<T, true>(weights->shape, updates)
-                              : find_shape<T, false>(weights->shape, updates);
+    return weights->sums_of_a ? find_whole<T, true>(weights, updates)
+                              : find_whole<T, false>(weights, updates);
 }
 
 const void *find(const gx_weights *weights, bool updates)
@@ -122,17 +161,6 @@ int64_t tiles_of(const gx_weights *weights, const gx_weights_layer *layer)
            gx_divide_up(layer->n, gx_weights_columns(weights->shape));
 }
 
-unsigned warps_of(int shape)
-{
-    static const unsigned warps[] = {
-#define WEIGHTS_WARPS(i, mi, ni, warps) warps,
-        GX_WEIGHTS_LIST(WEIGHTS_WARPS)
-#undef WEIGHTS_WARPS
-    };
-
-    return warps[shape];
-}
-
 /* Returns how many tiles there are. */
 unsigned place_layers(gx_weights *weights)
 {
@@ -145,13 +173,29 @@ unsigned place_layers(gx_weights *weights)
     return n_tiles;
 }
 
+unsigned blocks_of(const gx_weights *weights, bool updates, unsigned n_tiles,
+                   const gx_ctx *ctx)
+{
+    static const struct {
+        int mi;
+        bool stays;
+    } shapes[] = {
+#define WEIGHTS_SHAPE(i, mi, ni, stays) { mi, stays },
+        GX_WEIGHTS_LIST(WEIGHTS_SHAPE)
+#undef WEIGHTS_SHAPE
+    };
+    const unsigned all = (unsigned)gx_divide_up(n_tiles, WARPS);
+    const int warps = updates ? at_once(shapes[weights->shape].mi) : 16;
+    const unsigned held = (unsigned)(ctx->n_sm * warps / WARPS);
+
+    return shapes[weights->shape].stays && held < all ? held : all;
+}
+
 gx_status launch(const gx_weights *weights, const char *name, bool updates,
                  unsigned n_tiles, void **args, gx_ctx *ctx, gx_error *err)
 {
-    const unsigned warps = warps_of(weights->shape);
-
     return gx_launch(ctx, name, find(weights, updates),
-                     dim3((unsigned)gx_divide_up(n_tiles, warps)), dim3(32 * warps), 0,
+                     dim3(blocks_of(weights, updates, n_tiles, ctx)), dim3(32 * WARPS), 0,
                      args, err);
 }
 
@@ -160,7 +204,7 @@ gx_status launch(const gx_weights *weights, const char *name, bool updates,
 extern "C" int gx_weights_rows(int shape)
 {
     static const int rows[] = {
-#define WEIGHTS_ROWS(i, mi, ni, warps) 16 * mi,
+#define WEIGHTS_ROWS(i, mi, ni, stays) 16 * mi,
         GX_WEIGHTS_LIST(WEIGHTS_ROWS)
 #undef WEIGHTS_ROWS
     };
@@ -171,7 +215,7 @@ extern "C" int gx_weights_rows(int shape)
 extern "C" int gx_weights_columns(int shape)
 {
     static const int columns[] = {
-#define WEIGHTS_COLUMNS(i, mi, ni, warps) 8 * ni,
+#define WEIGHTS_COLUMNS(i, mi, ni, stays) 8 * ni,
         GX_WEIGHTS_LIST(WEIGHTS_COLUMNS)
 #undef WEIGHTS_COLUMNS
     };

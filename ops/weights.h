@@ -9,15 +9,16 @@
 extern "C" {
 #endif
 
-/* Pieces of 16 rows and of 8 columns of a tile; warps of a block. Rows of less than 64
- * bytes are slow to read and write, and of types of two bytes 16 columns are fewer. */
+/* Pieces of 16 rows and of 8 columns of a tile; whether blocks stay, as many as the
+ * device holds, and take further tiles. Rows of less than 64 bytes are slow to read and
+ * write, and of types of two bytes 16 columns are fewer. */
 #define GX_WEIGHTS_LIST(X) \
-    X(0, 1, 2, 8)          \
-    X(1, 2, 2, 8)          \
-    X(2, 1, 2, 4)          \
-    X(3, 2, 2, 4)          \
-    X(4, 1, 4, 8)          \
-    X(5, 1, 4, 4)
+    X(0, 1, 2, false)      \
+    X(1, 1, 2, true)       \
+    X(2, 2, 2, false)      \
+    X(3, 2, 2, true)       \
+    X(4, 1, 4, false)      \
+    X(5, 1, 4, true)
 enum { GX_N_WEIGHTS = 6 };
 
 /* out = op(a) b with a stored [k, m] and b [k, n], and dbias = the sums along k of one of

@@ -84,10 +84,30 @@ template <typename T, int EACH> struct adam_line {
     }
 };
 
+/* What all elements share. A thread finds it once, while the operands of its first tile
+ * are on their way. */
+struct step_factors {
+    bool are_known = false;
+    factors all;
+    moment now;
+
+    __device__ __forceinline__ void find(const gx_weights_update &u)
+    {
+        if (are_known)
+            return;
+        const int32_t done = *u.step;
+
+        all = factors_of<GX_UPDATE_ADAM>(u.settings, done, *u.settings.lr);
+        now = { 1.0f, done == 0 };
+        are_known = true;
+    }
+};
+
 /* What one warp makes of layer l. */
-template <typename T, typename TILE, bool OF_A>
+template <typename T, typename TILE, bool OF_A, bool WHOLE>
 __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, int l,
-                                                   int row, int column)
+                                                   int row, int column,
+                                                   step_factors &found)
 {
     using LINE = adam_line<T, TILE::COLUMNS>;
     using SUMS = direct_line_sums<T, TILE, OF_A>;
@@ -95,9 +115,10 @@ __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, i
     const int m = layer.m, n = layer.n, lane = threadIdx.x % 32;
     const int first = row + TILE::ROWS * (lane / 4), c = column + LINE::N * (lane % 4);
     const int64_t at = (int64_t)first * n + c;
-    const bool is_wide = n % LINE::N == 0;
-    int32_t done = 0;
-    float lr = 0.0f;
+    const bool is_wide = WHOLE || n % LINE::N == 0;
+    const auto left_of = [&](int i) {
+        return WHOLE ? LINE::N : first + i < m ? n - c : 0;
+    };
     LINE line[TILE::ROWS];
     SUMS tally((OF_A ? column : row) == 0);
     TILE tile;
@@ -107,21 +128,15 @@ __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, i
         { static_cast<const T *>(layer.b), layer.ldb, n, layer.k }, row, column, 0,
         direct_never(),
         [&] {
-            done = *u.step;
-            lr = *u.settings.lr;
 #pragma unroll
             for (int i = 0; i < TILE::ROWS; i++)
-                line[i].load(u.weight[l], at + (int64_t)i * n, first + i < m ? n - c : 0,
-                             is_wide);
+                line[i].load(u.weight[l], at + (int64_t)i * n, left_of(i), is_wide);
+            found.find(u);
         },
         tally);
     if (layer.out != nullptr)
         store_from_registers<T, TILE>(tile, static_cast<T *>(layer.out), m, n, row,
                                       column);
-
-    const factors f = factors_of<GX_UPDATE_ADAM>(u.settings, done, lr);
-    const moment now = { 1.0f, done == 0 };
-
 #pragma unroll
     for (int i = 0; i < TILE::ROWS; i++) {
         float g[LINE::N];
@@ -129,8 +144,8 @@ __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, i
 #pragma unroll
         for (int x = 0; x < LINE::N; x++) /* as store_from_registers has them */
             g[x] = tile.sum[i / 2][x % TILE::COLUMNS][i % 2 * 2 + x / TILE::COLUMNS];
-        line[i].finish(u.weight[l], at + (int64_t)i * n, first + i < m ? n - c : 0,
-                       is_wide, g, u.settings, f, now);
+        line[i].finish(u.weight[l], at + (int64_t)i * n, left_of(i), is_wide, g,
+                       u.settings, found.all, found.now);
     }
     if (!tally.wanted)
         return;
@@ -146,7 +161,7 @@ __device__ __forceinline__ void update_weight_tile(const gx_weights_update &u, i
         LINE beside;
         beside.template load_some<1>(u.bias[l], at_bias, 0);
         beside.template finish_some<1>(u.bias[l], at_bias, 0, &tally.sum[i], u.settings,
-                                       f, now);
+                                       found.all, found.now);
     }
 }
 

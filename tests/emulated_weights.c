@@ -137,7 +137,7 @@ static bool fits(const gx_weights *weights)
 
 static int check_net(const net *n, test_random *random)
 {
-    gx_ctx ctx = { .cc = 90 };
+    gx_ctx ctx = { .cc = 90, .n_sm = 1 };
     operands o = make_operands(n, random);
     gx_weights weights = weights_of(n, &o);
     gx_error err = { 0 };
@@ -262,7 +262,7 @@ static void launch_update(gx_weights_update *update, const char *what)
 {
     const float rate = (float)lr;
     void *const cells[] = { make_cell(&done), make_cell(&rate) };
-    gx_ctx ctx = { .cc = 90 };
+    gx_ctx ctx = { .cc = 90, .n_sm = 1 };
     gx_error err = { 0 };
 
     update->step = cells[0];
