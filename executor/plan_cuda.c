@@ -84,17 +84,29 @@ gx_status gx_planning_use_way(gx_planning *p, gx_way *way, gx_error *err)
     return GX_OK;
 }
 
+static gx_status select_units(gx_planning *p, bool beside, gx_unit_list *list,
+                              gx_error *err)
+{
+    p->selector.beside = beside;
+    const gx_status st = gx_select(&p->selector, p->plan, err);
+
+    close_bench(p);
+    *list = (gx_unit_list){ p->plan->units, p->plan->n_units };
+    return st;
+}
+
+/* What both lists have in common is measured once. */
 static gx_status select_way(gx_planning *p, gx_node_order order, gx_error *err)
 {
     gx_way *way = &p->ways[p->n_ways++];
 
     *way = (gx_way){ .order = order, .us = -1 };
     GX_TRY(gx_planning_use_way(p, way, err));
-    const gx_status st = gx_select(&p->selector, p->plan, err);
-
-    close_bench(p);
-    way->whole = (gx_unit_list){ p->plan->units, p->plan->n_units };
-    return st == GX_OK && p->options->lanes == GX_UPDATE_LANES ? make_cut(p, err) : st;
+    GX_TRY(select_units(p, false, &way->alone, err));
+    way->whole = way->alone;
+    if (p->options->lanes != 1)
+        GX_TRY(select_units(p, true, &way->whole, err));
+    return p->options->lanes == GX_UPDATE_LANES ? make_cut(p, err) : GX_OK;
 }
 
 static bool repeats_pattern(const gx_alternative *at)
@@ -122,10 +134,10 @@ static bool may_gain(const gx_planning *p)
     return false;
 }
 
-static bool has_repeat(const gx_plan *plan)
+static bool has_repeat(const gx_unit_list *list)
 {
-    for (size_t u = 0; u < plan->n_units; u++) {
-        const gx_unit *unit = &plan->units[u];
+    for (size_t u = 0; u < list->n; u++) {
+        const gx_unit *unit = &list->units[u];
 
         if (unit->phase == GX_PHASE_BACKWARD && repeats_pattern(unit->alternative))
             return true;
@@ -144,7 +156,9 @@ static gx_status select_second(gx_planning *p, gx_error *err)
     GX_TRY(gx_plan_use_order(plan, GX_ORDER_DATA_FIRST, err));
     if (plan->graph != plan->given && may_gain(p)) {
         GX_TRY(select_way(p, GX_ORDER_DATA_FIRST, err));
-        p->n_ways = has_repeat(plan) ? 2 : 1;
+        const gx_way *way = p->way;
+
+        p->n_ways = has_repeat(&way->alone) || has_repeat(&way->whole) ? 2 : 1;
     }
     return gx_planning_use_way(p, &p->ways[0], err);
 }
@@ -158,7 +172,6 @@ static gx_status select_cuda(gx_planning *p, gx_error *err)
         .alternative_at = gx_alternative_at,
         .unfused = p->options->unfused,
         .measure = !p->options->no_measure,
-        .beside = p->options->lanes != 1,
         .force = p->options->force,
         .cache = p->cache,
         .examine = examine,
@@ -182,7 +195,9 @@ gx_status gx_planning_lay_out(gx_planning *p, int n_lanes, gx_error *err)
 {
     if (n_lanes == GX_UPDATE_LANES && !p->way->cut.units)
         GX_TRY(make_cut(p, err));
-    gx_planning_use_units(p, n_lanes == GX_UPDATE_LANES ? p->way->cut : p->way->whole);
+    gx_planning_use_units(p, n_lanes == 1                 ? p->way->alone
+                             : n_lanes == GX_UPDATE_LANES ? p->way->cut
+                                                          : p->way->whole);
     GX_TRY(lay_out_units(p, n_lanes, err));
     return n_lanes == GX_UPDATE_LANES && p->plan->n_lanes < n_lanes
                ? gx_planning_lay_out(p, n_lanes - 1, err)
@@ -199,6 +214,7 @@ gx_status gx_planning_look_at_updates(gx_planning *p, gx_error *err)
 {
     bool any;
 
+    gx_planning_use_units(p, p->way->whole);
     GX_TRY(gx_cut_updates(p->plan, &any, err));
     GX_TRY(lay_out_units(p, GX_UPDATE_LANES, err));
     p->way->tries_updates = p->plan->n_early > 0;

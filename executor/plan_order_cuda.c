@@ -37,15 +37,15 @@ static gx_status time_both(gx_planning *p, gx_trial *trial, gx_error *err)
 /* Both ways are in it, so that a new alternative in one of them is a new question. */
 static gx_status order_key(gx_planning *p, char *key, size_t size, gx_error *err)
 {
-    char hash[2][GX_PLAN_HASH_SIZE];
+    char alone[2][GX_PLAN_HASH_SIZE], whole[2][GX_PLAN_HASH_SIZE];
 
     for (int i = 0; i < 2; i++) {
         GX_TRY(gx_planning_use_way(p, &p->ways[i], err));
-        gx_planning_use_units(p, p->way->whole);
-        gx_plan_hash(p->plan, hash[i]);
+        gx_planning_hash(p, p->way->alone, alone[i]);
+        gx_planning_hash(p, p->way->whole, whole[i]);
     }
-    snprintf(key, size, "lanes %d, programmatic %d, %s or %s", p->options->lanes,
-             (int)p->options->programmatic, hash[0], hash[1]);
+    snprintf(key, size, "lanes %d, programmatic %d, %s %s or %s %s", p->options->lanes,
+             (int)p->options->programmatic, alone[0], whole[0], alone[1], whole[1]);
     return GX_OK;
 }
 
@@ -53,7 +53,7 @@ static gx_status measure_order(gx_planning *p, gx_trial *trial, gx_way **best,
                                gx_error *err)
 {
     gx_order_choice choice;
-    char key[160];
+    char key[200];
 
     GX_TRY(order_key(p, key, sizeof key, err));
     if (!p->cache || !gx_cache_find_order(p->cache, key, &choice)) {

@@ -122,15 +122,23 @@ void gx_plan_hash(const gx_plan *plan, char text[GX_PLAN_HASH_SIZE])
     snprintf(text, GX_PLAN_HASH_SIZE, "#%016" PRIx64 "%016" PRIx64, hash[0], hash[1]);
 }
 
-/* The units and what was asked for, as the key under which the choice is remembered. */
-static void step_key(const gx_plan *plan, const gx_plan_options *options, char *key,
-                     size_t size)
+void gx_planning_hash(gx_planning *p, gx_unit_list list, char text[GX_PLAN_HASH_SIZE])
 {
-    char hash[GX_PLAN_HASH_SIZE];
+    gx_planning_use_units(p, list);
+    gx_plan_hash(p->plan, text);
+}
 
-    gx_plan_hash(plan, hash);
-    snprintf(key, size, "%zu units, lanes %d, programmatic %d, %s", plan->n_units,
-             options->lanes, (int)options->programmatic, hash);
+/* The units and what was asked for, as the key under which the choice is remembered. */
+static void step_key(gx_planning *p, char *key, size_t size)
+{
+    const gx_unit_list at_hand = { p->plan->units, p->plan->n_units };
+    char alone[GX_PLAN_HASH_SIZE], whole[GX_PLAN_HASH_SIZE];
+
+    gx_planning_hash(p, p->way->alone, alone);
+    gx_planning_hash(p, p->way->whole, whole);
+    gx_planning_use_units(p, at_hand);
+    snprintf(key, size, "lanes %d, programmatic %d, %s %s", p->options->lanes,
+             (int)p->options->programmatic, alone, whole);
 }
 
 static gx_status obey(gx_planning *p, const gx_step_choice *choice, gx_error *err)
@@ -216,7 +224,7 @@ gx_status gx_planning_choose_step(gx_planning *p, gx_trial *trial, gx_error *err
     plan->programmatic = p->options->programmatic == GX_ON;
     if (!is_open(p))
         return GX_OK;
-    step_key(plan, p->options, key, sizeof key);
+    step_key(p, key, sizeof key);
     if (p->way->is_timed) {
         GX_TRY(obey(p, &p->way->choice, err));
     } else if (p->cache && gx_cache_find_step(p->cache, key, &choice)) {

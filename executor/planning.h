@@ -28,7 +28,9 @@ typedef struct gx_unit_list {
  * for its edges. */
 typedef struct gx_way {
     gx_node_order order;
-    gx_unit_list whole, cut; /* updates in one launch; in several, NULL: not made yet */
+    gx_unit_list alone;      /* for one lane, where all that a step does takes its time */
+    gx_unit_list whole, cut; /* for more: updates in one launch; in several, NULL: not
+                                made yet */
     bool tries_updates;      /* a step with a lane for the updates is worth timing */
     bool is_timed;
     gx_step_choice choice;
@@ -51,6 +53,8 @@ typedef struct gx_planning {
 /* Puts plan->graph in the way's order; the units are still to be laid out. */
 gx_status gx_planning_use_way(gx_planning *p, gx_way *way, gx_error *err) GX_MUST_CHECK;
 void gx_planning_use_units(gx_planning *p, gx_unit_list list);
+/* gx_plan_hash of these units in the way at hand, which they then are. */
+void gx_planning_hash(gx_planning *p, gx_unit_list list, char text[GX_PLAN_HASH_SIZE]);
 /* Lays the way at hand out for so many lanes, or for those that have something to do. */
 gx_status gx_planning_lay_out(gx_planning *p, int n_lanes, gx_error *err) GX_MUST_CHECK;
 /* The way as it is before the step is timed. */
