@@ -172,13 +172,13 @@ static int check_layer(const layer *l, test_random *random)
 
 /* --- tests --- */
 
-/* One row, tiles that are not full, a batch of several turns, k that is no multiple of 4,
- * and lines of which two threads' neighbours are not one vector. */
+/* One row, tiles that are not full and some that are, a batch of several turns, k that is
+ * no multiple of 4, and lines of which two threads' neighbours are not one vector. */
 static void both_gradients_of_a_layer(void **state)
 {
     static const int64_t sizes[][3] = {
-        { 1, 2, 2 },  { 33, 34, 66 }, { 64, 36, 10 },
-        { 16, 4, 4 }, { 70, 24, 6 },  { 20, 40, 64 },
+        { 1, 2, 2 },   { 33, 34, 66 }, { 64, 36, 10 }, { 16, 4, 4 },
+        { 70, 24, 6 }, { 20, 40, 64 }, { 64, 64, 32 }, { 20, 64, 32 },
     };
     static const gx_act acts[] = { GX_ACT_RELU, GX_ACT_GELU_TANH, GX_ACT_TANH };
     test_random random = test_random_start(test_seed());

@@ -343,6 +343,8 @@ static const net nets[] = {
                 { 8, 10, 33 },
                 { 100, 18, 33 } } },
     { .n_layers = 3, .size = { { 34, 64, 256 }, { 16, 6, 256 }, { 50, 16, 70 } } },
+    /* Whole tiles, more than the blocks of a device have warps. */
+    { .n_layers = 3, .size = { { 64, 64, 32 }, { 32, 96, 32 }, { 96, 32, 64 } } },
     { .n_layers = 4,
       .size = { { 40, 64, 33 }, { 6, 36, 32 }, { 18, 4, 70 }, { 34, 40, 5 } } },
 };
