@@ -28,7 +28,8 @@ static gx_status end_unit(void *user, size_t unit, bool in_branch, gx_error *err
     gx_recording *recording = user;
     const gx_exec *exec = recording->exec;
     const int lane = exec->plan->units[unit].lane;
-    void *const stream = in_branch ? exec->branch_stream : exec->device->lane_stream[lane];
+    void *const stream =
+        in_branch ? exec->branch_stream : exec->device->lane_stream[lane];
 
     return gx_unit_nodes_end(recording->nodes, unit, in_branch ? recording->n_bodies : 0,
                              stream, err);
@@ -161,10 +162,10 @@ static gx_status check_nodes(gx_recording *recording, void *graph, size_t body,
     gx_node_list list;
 
     GX_TRY(gx_graph_list(graph, &list, err));
-    gx_status st = recording->nodes->asks
-                       ? GX_OK
-                       : gx_unit_nodes_settle(recording->nodes, body, &list, n_more, kept,
-                                              err);
+    gx_status st =
+        recording->nodes->asks
+            ? GX_OK
+            : gx_unit_nodes_settle(recording->nodes, body, &list, n_more, kept, err);
     if (st == GX_OK && *kept)
         st = check_types(recording, &list, body, err);
     recording->n_nodes += list.n;
@@ -200,10 +201,10 @@ static gx_status record(gx_recording *recording, bool asks, void **graph,
     recording->n_bodies = 0;
     gx_unit_nodes_begin(recording->nodes, asks);
     gx_range_capture_begin(exec);
-    const gx_status st = exec->loops
-                             ? gx_record_loop(exec->device, record_turn, recording,
-                                              &recording->loop, graph, err)
-                             : gx_record(exec->device, record_steps, recording, graph, err);
+    const gx_status st =
+        exec->loops ? gx_record_loop(exec->device, record_turn, recording,
+                                     &recording->loop, graph, err)
+                    : gx_record(exec->device, record_steps, recording, graph, err);
     gx_range_end(exec);
     GX_TRY(st);
     return check_graphs(recording, exec->loops ? recording->loop.body : *graph,

@@ -129,7 +129,8 @@ typedef struct places {
 
 static size_t slot_of(const places *of, const void *node)
 {
-    size_t at = (size_t)(((uint64_t)(uintptr_t)node * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+    size_t at =
+        (size_t)(((uint64_t)(uintptr_t)node * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 
     for (at &= of->mask; of->slot[at]; at = (at + 1) & of->mask)
         if (of->list->node[of->slot[at] - 1] == node)

@@ -93,7 +93,7 @@ typedef struct fake_event {
     fake_stream *stream;
     long place;
     fake_front front; /* of the stream then */
-    double ms; /* < 0: never recorded */
+    double ms;        /* < 0: never recorded */
     bool timed;
     long record; /* place of the record among work that is ordered; < 0: none */
 } fake_event;
