@@ -37,8 +37,23 @@ gx_status gx_record_branch(gx_device *device, void *stream, uint64_t handle,
                            gx_error *err) GX_MUST_CHECK;
 
 /* Nodes of the graph that `stream` is captured into; those in bodies do not count. Legal
- * in a capture, and only there. */
+ * in a capture, and only there. The driver goes through all nodes to tell: whoever asks
+ * behind each node pays for the square of their number. */
 gx_status gx_record_count(void *stream, size_t *n_nodes, gx_error *err) GX_MUST_CHECK;
+
+/* The node (cudaGraphNode_t) that the next one of `stream` will follow; NULL where that
+ * are none or several, as behind a wait for an event. Likewise in a capture alone; costs
+ * the same however many nodes there are. */
+gx_status gx_record_last(void *stream, const void **node, gx_error *err) GX_MUST_CHECK;
+
+/* The nodes of a graph that is done, in the order in which they were captured; those in
+ * bodies are not among them. `node` is the caller's to free; NULL where there are none,
+ * and after a failure. */
+typedef struct gx_node_list {
+    void **node; /* cudaGraphNode_t */
+    size_t n;
+} gx_node_list;
+gx_status gx_graph_list(void *graph, gx_node_list *list, gx_error *err) GX_MUST_CHECK;
 
 /* What the nodes of a graph are. A captured event leaves an edge and no node. */
 typedef struct gx_node_counts {
@@ -52,9 +67,11 @@ typedef struct gx_node_counts {
     bool refused;
 } gx_node_counts;
 
-/* Of a graph that is done, or of the one that `stream` is captured into (`graph` NULL;
- * copies are then not looked into). What lies in bodies is not counted. */
-gx_status gx_graph_nodes(void *stream, void *graph, gx_node_counts *counts,
+/* Of a graph that is done, or of the one that `stream` is captured into; copies of the
+ * latter are not looked into. */
+gx_status gx_graph_look(const gx_node_list *list, gx_node_counts *counts,
+                        gx_error *err) GX_MUST_CHECK;
+gx_status gx_record_look(void *stream, gx_node_counts *counts,
                          gx_error *err) GX_MUST_CHECK;
 gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges,
                                       gx_error *err) GX_MUST_CHECK;

@@ -169,6 +169,17 @@ gx_status gx_record_count(void *stream, size_t *n_nodes, gx_error *err)
     return GX_CUDA(cudaGraphGetNodes(capture.graph, NULL, n_nodes), err);
 }
 
+gx_status gx_record_last(void *stream, const void **node, gx_error *err)
+{
+    gx_compat_capture capture;
+
+    *node = NULL;
+    GX_TRY(find_capture(stream, &capture, err));
+    if (capture.n_last == 1)
+        *node = capture.last[0];
+    return GX_OK;
+}
+
 static gx_status is_on_device(const void *address, bool *on_device, gx_error *err)
 {
     struct cudaPointerAttributes attributes;
@@ -229,41 +240,55 @@ static gx_status count_node(cudaGraphNode_t node, bool look_into, gx_node_counts
     return GX_OK;
 }
 
-static gx_status list_nodes(cudaGraph_t graph, cudaGraphNode_t **nodes, size_t *n_nodes,
-                            gx_error *err)
+gx_status gx_graph_list(void *graph, gx_node_list *list, gx_error *err)
 {
-    *nodes = NULL;
-    *n_nodes = 0;
-    GX_TRY(GX_CUDA(cudaGraphGetNodes(graph, NULL, n_nodes), err));
-    if (*n_nodes == 0)
+    *list = (gx_node_list){ .n = 0 };
+    GX_TRY(GX_CUDA(cudaGraphGetNodes(graph, NULL, &list->n), err));
+    if (list->n == 0)
         return GX_OK;
-    *nodes = calloc(*n_nodes, sizeof(**nodes));
-    if (!*nodes)
-        return GX_FAIL(err, GX_ERR_MEMORY, "no memory to list %zu graph nodes", *n_nodes);
-    return GX_CUDA(cudaGraphGetNodes(graph, *nodes, n_nodes), err);
+    list->node = calloc(list->n, sizeof *list->node);
+    gx_status st =
+        list->node
+            ? GX_CUDA(cudaGraphGetNodes(graph, (cudaGraphNode_t *)list->node, &list->n),
+                      err)
+            : GX_FAIL(err, GX_ERR_MEMORY, "no memory to list %zu graph nodes", list->n);
+    if (st != GX_OK) {
+        free(list->node);
+        *list = (gx_node_list){ .n = 0 };
+    }
+    return st;
 }
 
-gx_status gx_graph_nodes(void *stream, void *graph, gx_node_counts *counts, gx_error *err)
+static gx_status look_at(const gx_node_list *list, bool look_into, gx_node_counts *counts,
+                         gx_error *err)
 {
-    const bool done = graph != NULL;
-    gx_compat_capture looked_at = { .graph = graph };
-    cudaGraphNode_t *nodes = NULL;
-    size_t n_nodes = 0;
-
     *counts = (gx_node_counts){ .refused = false };
-    if (!done)
-        GX_TRY(find_capture(stream, &looked_at, err));
-    gx_status st = list_nodes(looked_at.graph, &nodes, &n_nodes, err);
-    for (size_t i = 0; i < n_nodes && st == GX_OK; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         bool allowed;
 
-        st = count_node(nodes[i], done, counts, &allowed, err);
-        if (st == GX_OK && !allowed && !counts->refused) {
+        GX_TRY(count_node(list->node[i], look_into, counts, &allowed, err));
+        if (!allowed && !counts->refused) {
             counts->refused = true;
             counts->first_refused = i;
         }
     }
-    free(nodes);
+    return GX_OK;
+}
+
+gx_status gx_graph_look(const gx_node_list *list, gx_node_counts *counts, gx_error *err)
+{
+    return look_at(list, true, counts, err);
+}
+
+gx_status gx_record_look(void *stream, gx_node_counts *counts, gx_error *err)
+{
+    gx_compat_capture capture;
+    gx_node_list list;
+
+    GX_TRY(find_capture(stream, &capture, err));
+    GX_TRY(gx_graph_list(capture.graph, &list, err));
+    const gx_status st = look_at(&list, false, counts, err);
+    free(list.node);
     return st;
 }
 

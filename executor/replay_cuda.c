@@ -10,64 +10,29 @@
 #include "launch.h"
 #include "ranges.h"
 #include "set_branch.h"
-
-/* A unit of a step, when it had been captured. */
-typedef struct gx_end {
-    size_t n_nodes; /* of the graph that holds it */
-    size_t branch;  /* whose body that is, from 1; 0: of none */
-} gx_end;
+#include "unit_nodes.h"
 
 typedef struct gx_recording {
     gx_exec *exec;
-    int slot;        /* whose batches the steps read */
-    size_t n_nodes;  /* so far, of the graph that is being captured */
-    gx_end *ends;    /* by step and unit */
-    size_t n_walked; /* entries of `ends` that are filled */
+    int slot; /* whose batches the steps read */
+    gx_unit_nodes *nodes;
     gx_loop loop;
     uint64_t condition; /* of the branch that comes next */
     void **bodies;      /* cudaGraph_t of the branches, in the order of the steps */
     size_t n_bodies;
-    size_t n_inside; /* nodes of the bodies */
+    size_t n_nodes; /* of the steps' graph and the bodies, once they are checked */
 } gx_recording;
 
-static gx_status wrong_count(void *stream, size_t found, int expected, gx_error *err)
-{
-    gx_node_counts counts;
-
-    GX_TRY(gx_graph_nodes(stream, NULL, &counts, err));
-    return GX_FAIL(
-        err, GX_ERR_CAPTURE,
-        "%zu graph nodes were captured, expected %d%s (the graph holds %zu memory "
-        "nodes and %zu host nodes)",
-        found, expected, found < (size_t)expected ? ": work went past the capture" : "",
-        counts.memory, counts.host);
-}
-
-/* Work that went to another stream than the captured one adds no node here, and would run
- * once, now, instead of at each replay. */
-static gx_status count_unit(void *user, size_t unit, bool in_branch, gx_error *err)
+static gx_status end_unit(void *user, size_t unit, bool in_branch, gx_error *err)
 {
     gx_recording *recording = user;
-    gx_exec *exec = recording->exec;
-    void *const stream = in_branch ? exec->branch_stream : exec->device->stream;
-    gx_bound_unit *bound = &exec->units[unit];
-    size_t n_nodes;
-    int expected = gx_planned_launches(&exec->plan->units[unit]);
+    const gx_exec *exec = recording->exec;
+    const int lane = exec->plan->units[unit].lane;
+    void *const stream =
+        in_branch ? exec->branch_stream : exec->device->lane_stream[lane];
 
-    GX_TRY(gx_record_count(stream, &n_nodes, err));
-    const size_t added = n_nodes - recording->n_nodes;
-    recording->n_nodes = n_nodes;
-    recording->ends[recording->n_walked++] =
-        (gx_end){ .n_nodes = n_nodes, .branch = in_branch ? recording->n_bodies : 0 };
-    if (expected < 0)
-        expected = bound->prepared.n_launches;
-    if (expected < 0)
-        expected = bound->n_seen;
-    if (expected < 0)
-        bound->n_seen = (int)added;
-    else if (added != (size_t)expected)
-        return wrong_count(stream, added, expected, err);
-    return GX_OK;
+    return gx_unit_nodes_end(recording->nodes, unit, in_branch ? recording->n_bodies : 0,
+                             stream, err);
 }
 
 /* The kernel reads what the updates of a launch without branches read. */
@@ -90,26 +55,18 @@ static gx_status record_decision(void *user, bool overlaps, gx_error *err)
  * around it are itself and what decides it. */
 static gx_status record_branch(void *user, gx_walk_fn *body, void *walk, gx_error *err)
 {
-    enum { BRANCH_NODES = 2 };
     gx_recording *recording = user;
     gx_exec *exec = recording->exec;
-    const size_t before = recording->n_nodes;
-    size_t n_nodes;
 
-    recording->n_nodes = 0;
+    gx_unit_nodes_enter(recording->nodes);
     GX_TRY(gx_record_branch(exec->device, exec->branch_stream, recording->condition, body,
                             walk, &recording->bodies[recording->n_bodies++], err));
-    recording->n_inside += recording->n_nodes;
-    GX_TRY(gx_record_count(exec->device->stream, &n_nodes, err));
-    recording->n_nodes = n_nodes;
-    return n_nodes - before == BRANCH_NODES
-               ? GX_OK
-               : wrong_count(exec->device->stream, n_nodes - before, BRANCH_NODES, err);
+    return gx_unit_nodes_end(recording->nodes, GX_NO_UNIT, 0, exec->device->stream, err);
 }
 
 static gx_walk_hooks hooks_of(gx_recording *recording)
 {
-    return (gx_walk_hooks){ .after_unit = count_unit,
+    return (gx_walk_hooks){ .after_unit = end_unit,
                             .decide = record_decision,
                             .branch = record_branch,
                             .user = recording };
@@ -171,23 +128,14 @@ static gx_status refuse_empty(const gx_exec *exec, gx_error *err)
     return GX_OK;
 }
 
-/* Nodes are listed in the order in which they were captured. */
-static const char *captured_by(const gx_recording *recording, size_t branch, size_t node)
-{
-    for (size_t i = 0; i < recording->n_walked; i++)
-        if (recording->ends[i].branch == branch && node < recording->ends[i].n_nodes)
-            return recording->exec->units[i % recording->exec->plan->n_units].name;
-    return "the joining of lanes";
-}
-
 /* Of the steps' graph, or of a branch's body. */
-static gx_status check_nodes(const gx_recording *recording, void *graph, size_t branch,
-                             gx_error *err)
+static gx_status check_types(const gx_recording *recording, const gx_node_list *list,
+                             size_t body, gx_error *err)
 {
-    const size_t n_branches = branch ? 0 : recording->n_bodies;
+    const size_t n_branches = body ? 0 : recording->n_bodies;
     gx_node_counts n;
 
-    GX_TRY(gx_graph_nodes(recording->exec->device->stream, graph, &n, err));
+    GX_TRY(gx_graph_look(list, &n, err));
     if (n.branches != n_branches)
         return GX_FAIL(err, GX_ERR_CAPTURE,
                        "the graph holds %zu conditional nodes, expected %zu", n.branches,
@@ -198,48 +146,96 @@ static gx_status check_nodes(const gx_recording *recording, void *graph, size_t 
             "%s: graph holds %zu memory nodes, %zu host nodes, %zu copies from or to "
             "host memory and %zu other nodes; a replay may hold kernels, copies on "
             "the device and fills alone",
-            captured_by(recording, branch, n.first_refused), n.memory, n.host,
-            n.host_copies, n.other);
-    if (n.kernels + n.copies + n.fills == 0 && !branch)
+            gx_unit_nodes_owner(recording->nodes, body, n.first_refused), n.memory,
+            n.host, n.host_copies, n.other);
+    if (n.kernels + n.copies + n.fills == 0 && !body)
         return refuse_empty(recording->exec, err);
     return GX_OK;
 }
 
+/* Nothing more is looked at where a unit has not kept what it promised: the graph is
+ * captured again. */
+static gx_status check_nodes(gx_recording *recording, void *graph, size_t body,
+                             bool *kept, gx_error *err)
+{
+    const size_t n_more = body == 0 && recording->exec->loops; /* the count of turns */
+    gx_node_list list;
+
+    GX_TRY(gx_graph_list(graph, &list, err));
+    gx_status st =
+        recording->nodes->asks
+            ? GX_OK
+            : gx_unit_nodes_settle(recording->nodes, body, &list, n_more, kept, err);
+    if (st == GX_OK && *kept)
+        st = check_types(recording, &list, body, err);
+    recording->n_nodes += list.n;
+    free(list.node);
+    return st;
+}
+
 /* The same for the steps and for each of their branches, and the sum of their
  * programmatic edges. */
-static gx_status check_graphs(const gx_recording *recording, void *steps,
-                              int64_t *n_programmatic, gx_error *err)
+static gx_status check_graphs(gx_recording *recording, void *steps,
+                              int64_t *n_programmatic, bool *kept, gx_error *err)
 {
-    GX_TRY(check_nodes(recording, steps, 0, err));
+    *kept = true;
+    recording->n_nodes = 0;
+    GX_TRY(check_nodes(recording, steps, 0, kept, err));
     GX_TRY(gx_graph_programmatic_edges(steps, n_programmatic, err));
-    for (size_t i = 0; i < recording->n_bodies; i++) {
+    for (size_t i = 0; i < recording->n_bodies && *kept; i++) {
         int64_t n;
 
-        GX_TRY(check_nodes(recording, recording->bodies[i], i + 1, err));
+        GX_TRY(check_nodes(recording, recording->bodies[i], i + 1, kept, err));
         GX_TRY(gx_graph_programmatic_edges(recording->bodies[i], &n, err));
         *n_programmatic += n;
     }
     return GX_OK;
 }
 
+/* The graph is the caller's, also after a failure; NULL: there is none. */
+static gx_status record(gx_recording *recording, bool asks, void **graph,
+                        int64_t *n_programmatic, bool *kept, gx_error *err)
+{
+    gx_exec *exec = recording->exec;
+
+    recording->n_bodies = 0;
+    gx_unit_nodes_begin(recording->nodes, asks);
+    gx_range_capture_begin(exec);
+    const gx_status st =
+        exec->loops ? gx_record_loop(exec->device, record_turn, recording,
+                                     &recording->loop, graph, err)
+                    : gx_record(exec->device, record_steps, recording, graph, err);
+    gx_range_end(exec);
+    GX_TRY(st);
+    return check_graphs(recording, exec->loops ? recording->loop.body : *graph,
+                        n_programmatic, kept, err);
+}
+
+/* Where the nodes are not those that were promised the units are asked one by one, and
+ * the one that is to blame fails by its name. */
+static gx_status record_checked(gx_recording *recording, void **graph,
+                                int64_t *n_programmatic, gx_error *err)
+{
+    bool kept;
+
+    GX_TRY(record(recording, false, graph, n_programmatic, &kept, err));
+    if (!kept) {
+        gx_graph_end(*graph, NULL);
+        GX_TRY(record(recording, true, graph, n_programmatic, &kept, err));
+    }
+    gx_unit_nodes_learn(recording->nodes);
+    return GX_OK;
+}
+
 static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
 {
-    enum { LOOP_NODES = 2 }; /* itself, and the count of turns */
     const double begin = gx_exec_clock();
     gx_graph_cost cost;
     int64_t n_programmatic = 0;
     void *graph = NULL;
     void *graph_exec = NULL;
 
-    gx_range_capture_begin(exec);
-    gx_status st = exec->loops
-                       ? gx_record_loop(exec->device, record_turn, recording,
-                                        &recording->loop, &graph, err)
-                       : gx_record(exec->device, record_steps, recording, &graph, err);
-    gx_range_end(exec);
-    void *const steps = exec->loops ? recording->loop.body : graph;
-    if (st == GX_OK)
-        st = check_graphs(recording, steps, &n_programmatic, err);
+    gx_status st = record_checked(recording, &graph, &n_programmatic, err);
     const double captured = gx_exec_clock();
     if (st == GX_OK)
         st = gx_graph_start(exec->device, graph, &graph_exec, &cost, err);
@@ -252,15 +248,15 @@ static gx_status capture(gx_exec *exec, gx_recording *recording, gx_error *err)
     exec->stats.capture_s += captured - begin;
     exec->stats.instantiate_s += cost.instantiate_s;
     exec->stats.upload_s += cost.upload_s;
-    exec->stats.graph_nodes = (int64_t)(recording->n_nodes + recording->n_inside) +
-                              (exec->loops ? LOOP_NODES : 0);
+    exec->stats.graph_nodes = (int64_t)recording->n_nodes + exec->loops; /* the loop */
     exec->stats.programmatic_edges = n_programmatic;
     exec->stats.instantiations++;
     return GX_OK;
 }
 
 /* A graph for each slot, which differ in the addresses of the inputs alone. */
-static gx_status capture_slots(gx_exec *exec, gx_end *ends, void **bodies, gx_error *err)
+static gx_status capture_slots(gx_exec *exec, gx_unit_nodes *nodes, void **bodies,
+                               gx_error *err)
 {
     const int n_slots = exec->feed ? GX_FEED_SLOTS : 1;
     const int at_slot = exec->feed ? exec->feed->at_slot : 0;
@@ -272,7 +268,7 @@ static gx_status capture_slots(gx_exec *exec, gx_end *ends, void **bodies, gx_er
     exec->stats.upload_s = 0;
     for (int slot = 0; slot < n_slots && st == GX_OK; slot++) {
         gx_recording recording = {
-            .exec = exec, .slot = slot, .ends = ends, .bodies = bodies
+            .exec = exec, .slot = slot, .nodes = nodes, .bodies = bodies
         };
 
         st = capture(exec, &recording, err);
@@ -294,15 +290,15 @@ static gx_status capture_slots(gx_exec *exec, gx_end *ends, void **bodies, gx_er
 gx_status gx_capture(gx_exec *exec, gx_error *err)
 {
     const size_t n = (size_t)exec->steps_per_launch * exec->plan->n_units;
-    gx_end *ends = calloc(n ? n : 1, sizeof *ends);
     void **bodies = calloc(n ? n : 1, sizeof *bodies);
-    const gx_status st =
-        ends && bodies
-            ? capture_slots(exec, ends, bodies, err)
-            : GX_FAIL(err, GX_ERR_MEMORY, "no memory to count the nodes of %zu units", n);
+    gx_unit_nodes nodes;
+    gx_status st = gx_unit_nodes_open(&nodes, exec, exec->steps_per_launch, err);
 
+    if (st == GX_OK)
+        st = bodies ? capture_slots(exec, &nodes, bodies, err)
+                    : GX_FAIL(err, GX_ERR_MEMORY, "no memory for %zu branches", n);
+    gx_unit_nodes_close(&nodes);
     free(bodies);
-    free(ends);
     return st;
 }
 

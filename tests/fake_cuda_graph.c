@@ -105,6 +105,7 @@ cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
     if (watcher)
         watcher->work(kept, kept);
     stream->last = ++stream->capture->places;
+    stream->front = (fake_front){ .node = { kept }, .n = 1 };
     return cudaSuccess;
 }
 
@@ -117,6 +118,7 @@ void fake_take_into(fake_graph *graph, fake_stream *stream)
     stream->last = ++graph->places;
     stream->joined = 0;
     stream->waited = 0;
+    stream->front.n = 0;
 }
 
 void fake_graph_free(fake_graph *graph)
@@ -231,10 +233,8 @@ cudaError_t __wrap_cudaStreamGetCaptureInfo(cudaStream_t handle,
                                        : cudaStreamCaptureStatusActive;
     if (graph)
         *graph = (cudaGraph_t)stream->capture;
-    *n_dependencies = stream->capture->n_nodes > 0;
-    if (*n_dependencies)
-        *dependencies = (const cudaGraphNode_t *)&stream->capture
-                            ->nodes[stream->capture->n_nodes - 1];
+    *n_dependencies = stream->front.n;
+    *dependencies = (const cudaGraphNode_t *)stream->front.node;
     *edges = NULL;
     return cudaSuccess;
 }

@@ -118,6 +118,8 @@ static cudaError_t simulate_follow(cudaStream_t handle, const cudaGraphNode_t *n
         return fake_error(cudaErrorInvalidValue);
     graph->goes_astray = false;
     graph->branch = graph->stream[0]->last = ++graph->places;
+    graph->stream[0]->front =
+        (fake_front){ .node = { (const fake_node *)*node }, .n = 1 };
     return cudaSuccess;
 }
 

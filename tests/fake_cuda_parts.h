@@ -71,24 +71,32 @@ typedef struct fake_node {
 
 typedef struct fake_graph fake_graph;
 
+enum { FAKE_MAX_STREAMS = 8 };
+
+/* What the next node of a stream in a capture follows. */
+typedef struct fake_front {
+    const fake_node *node[FAKE_MAX_STREAMS];
+    size_t n;
+} fake_front;
+
 typedef struct fake_stream {
     fake_graph *capture; /* NULL: none */
     long last;           /* place of its last work in the capture */
     long joined;         /* up to where the first stream waits for it */
     int priority;        /* the lower, the sooner */
     long waited;         /* up to where it waits for the first stream */
+    fake_front front;
 } fake_stream;
 
 typedef struct fake_event {
     fake_graph *capture; /* it was recorded in, last */
     fake_stream *stream;
     long place;
-    double ms; /* < 0: never recorded */
+    fake_front front; /* of the stream then */
+    double ms;        /* < 0: never recorded */
     bool timed;
     long record; /* place of the record among work that is ordered; < 0: none */
 } fake_event;
-
-enum { FAKE_MAX_STREAMS = 8 };
 
 struct fake_graph {
     fake_node **nodes;

@@ -108,6 +108,20 @@ cudaError_t __wrap_cudaDeviceSynchronize(void)
     return planned != 0 ? fake_error(planned) : error;
 }
 
+static void follow(fake_front *front, const fake_front *other)
+{
+    for (size_t i = 0; i < other->n; i++) {
+        size_t at = 0;
+
+        while (at < front->n && front->node[at] != other->node[i])
+            at++;
+        if (at == FAKE_MAX_STREAMS)
+            abort();
+        front->node[at] = other->node[i];
+        front->n += at == front->n;
+    }
+}
+
 cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event,
                                        unsigned flags)
 {
@@ -133,6 +147,7 @@ cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event,
         return fake_error(cudaErrorCapturedEvent);
     if (!stream->capture)
         fake_take_into(waited->capture, stream);
+    follow(&stream->front, &waited->front);
     if (stream == stream->capture->stream[0] && waited->stream->joined < waited->place)
         waited->stream->joined = waited->place;
     if (waited->stream == stream->capture->stream[0] && stream->waited < waited->place)
@@ -198,6 +213,8 @@ cudaError_t __wrap_cudaEventRecord(cudaEvent_t handle, cudaStream_t stream)
     event->stream = (fake_stream *)stream;
     event->capture = event->stream ? event->stream->capture : NULL;
     event->place = event->stream ? event->stream->last : 0;
+    if (event->capture)
+        event->front = event->stream->front;
     event->ms = fake_clock();
     if (!event->capture)
         fake_order_record(event->stream, event);

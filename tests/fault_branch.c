@@ -2,6 +2,7 @@
  * runs, and every failure. */
 #include "fake_cuda_paths.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <cuda_runtime_api.h>
@@ -101,6 +102,8 @@ static int64_t nodes_with(int lanes, const gx_exec_options *options)
     assert_int_equal(fake_calls("cudaStreamUpdateCaptureDependencies"), n_branches);
     assert_int_equal(fake_calls("cudaStreamBeginCaptureToGraph"),
                      n_branches + options->step_loop);
+    /* The steps' graph and each body are listed, which is counted and read. */
+    assert_int_equal(fake_calls("cudaGraphGetNodes"), 2 * (1 + n_branches));
     const int64_t n_nodes = stats.graph_nodes - n_branches * BRANCH_NODES;
     assert_int_equal(n_nodes % stats.launches_per_step,
                      options->step_loop ? LOOP_NODES : 0);
@@ -287,10 +290,13 @@ static void a_step_without_an_update_leaves_its_kernels_out(void **state)
 static bool has_branch(void *graph)
 {
     gx_node_counts counts;
+    gx_node_list list;
     gx_error err;
 
     gx_error_clear(&err);
-    assert_ok(gx_graph_nodes(NULL, graph, &counts, &err), &err);
+    assert_ok(gx_graph_list(graph, &list, &err), &err);
+    assert_ok(gx_graph_look(&list, &counts, &err), &err);
+    free(list.node);
     return counts.branches > 0;
 }
 
@@ -402,9 +408,49 @@ static gx_status launch_and_call_host(const gx_group *group, const gx_prepared *
     return GX_OK;
 }
 
+/* In the last of three steps. */
+static gx_status launch_past_the_capture(const gx_group *group,
+                                         const gx_prepared *prepared, gx_ctx *ctx,
+                                         gx_error *err)
+{
+    static int n_launches;
+    gx_ctx other = *ctx;
+
+    if (++n_launches % 3 == 0)
+        other.stream = NULL;
+    const gx_status st = good->launch(group, prepared, &other, err);
+    ctx->n_launched = other.n_launched;
+    return st;
+}
+
+static gx_alternative bad;
+
+/* The last of the body, so that no other unit stands behind. */
+static void what_a_body_lacks_is_found(void **state)
+{
+    path_program program;
+    gx_error err;
+
+    (void)state;
+    open_branch(&program, 2, &unrolled);
+    size_t unit = first_skipping(program.plan);
+    while (unit + 1 < program.plan->n_units && program.plan->units[unit + 1].skips)
+        unit++;
+    good = program.plan->units[unit].alternative;
+    bad = *good;
+    bad.launch = launch_past_the_capture;
+    program.plan->units[unit].alternative = &bad;
+    const long live = fake_live();
+    assert_fails(gx_exec_capture(program.exec, &err), GX_ERR_CAPTURE, &err,
+                 "0 graph nodes were captured, expected 1: work went past");
+    assert_has(err.message, program.exec->units[unit].name);
+    assert_int_equal(fake_live(), live);
+    path_close(&program);
+    assert_int_equal(fake_live(), 0);
+}
+
 static void a_node_in_the_body_is_counted_and_looked_at(void **state)
 {
-    static gx_alternative bad;
     path_program program;
     gx_error err;
 
@@ -444,6 +490,7 @@ int main(void)
         cmocka_unit_test(a_graph_for_others_has_no_branch),
         cmocka_unit_test(a_branch_takes_every_failure),
         cmocka_unit_test(a_failed_branch_leaves_both_streams),
+        cmocka_unit_test(what_a_body_lacks_is_found),
         cmocka_unit_test(a_node_in_the_body_is_counted_and_looked_at),
     };
 

@@ -154,6 +154,35 @@ static void a_replay_is_one_call_and_the_graph_is_made_once(void **state)
     path_close(&program);
 }
 
+/* However many nodes there are, they are listed once; behind a unit the driver is asked
+ * what is told at once. */
+static void a_good_capture_is_made_once_and_listed_once(void **state)
+{
+    (void)state;
+    for (int lanes = 1; lanes <= 3; lanes++) {
+        for (int n_steps = 1; n_steps <= 3; n_steps++) {
+            const gx_exec_options options = { .steps_per_launch = n_steps };
+            path_program program;
+            gx_error err;
+
+            path_open(&program, lanes);
+            assert_ok(gx_exec_create(program.plan, program.state, &options, &program.exec,
+                                     &err),
+                      &err);
+            fake_begin();
+            assert_ok(gx_exec_capture(program.exec, &err), &err);
+            assert_int_equal(fake_calls("cudaStreamBeginCapture"), 1);
+            assert_int_equal(fake_calls("cudaGraphGetNodes"), 2);
+            assert_int_equal(fake_calls("cudaStreamGetCaptureInfo"),
+                             (size_t)n_steps * program.plan->n_units);
+            assert_int_equal(fake_calls("cudaGraphNodeGetType"),
+                             gx_exec_stats_get(program.exec).graph_nodes);
+            path_close(&program);
+        }
+    }
+    assert_int_equal(fake_live(), 0);
+}
+
 static void k_steps_are_one_launch(void **state)
 {
     const gx_exec_options options = { .steps_per_launch = 3 };
@@ -266,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_failure_of_the_end_is_told),
         cmocka_unit_test(the_first_failure_is_the_one_that_is_told),
         cmocka_unit_test(a_replay_is_one_call_and_the_graph_is_made_once),
+        cmocka_unit_test(a_good_capture_is_made_once_and_listed_once),
         cmocka_unit_test(k_steps_are_one_launch),
         cmocka_unit_test(eager_times_are_there_before_and_after_a_capture),
         cmocka_unit_test(binding_builds_the_graph_again_with_the_new_address),

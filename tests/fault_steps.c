@@ -46,6 +46,8 @@ static void a_loop_records_one_step_and_runs_k(void **state)
     assert_ok(gx_exec_run(program.exec, GX_MODE_GRAPH, 15, &err), &err);
     assert_int_equal(fake_calls("cudaGraphLaunch"), 3);
     assert_int_equal(fake_calls("cudaGraphInstantiate"), 1);
+    assert_int_equal(fake_calls("cudaStreamBeginCaptureToGraph"), 1);
+    assert_int_equal(fake_calls("cudaGraphGetNodes"), 2); /* of the body */
     assert_int_equal(fake_turns() - before, 15);
     const gx_exec_stats stats = gx_exec_stats_get(program.exec);
     assert_int_equal(stats.graph_nodes, stats.launches_per_step + 2);
