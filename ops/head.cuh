@@ -7,6 +7,7 @@
 #include "kernel.cuh"
 #include "pointwise_loss.cuh"
 #include "softmax_rows.cuh"
+#include "ticket.cuh"
 
 namespace
 {
@@ -80,17 +81,9 @@ __device__ __forceinline__ void add_losses(const gx_head &g, double share)
         *g.loss = (float)(total * share);
 }
 
-/* True in the block that draws the last ticket, for the threads that thread 0 tells; what
- * the thread wrote before is seen by the last block. The counter wraps to the 0 that it
- * began with. */
 __device__ __forceinline__ bool draws_last(const gx_head &g)
 {
-    const unsigned blocks = gridDim.x * gridDim.y;
-
-    __threadfence();
-    const bool is_last = atomicInc(g.ticket, blocks - 1) == blocks - 1;
-    __threadfence();
-    return is_last;
+    return gx_draws_last(g.ticket, gridDim.x * gridDim.y);
 }
 
 /* The last block adds up, in the order of the blocks. What a block leaves of the loss is

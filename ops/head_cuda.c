@@ -8,6 +8,7 @@
 
 #include "gemm_cuda.h"
 #include "head_kernels.h"
+#include "ticket.h"
 
 enum {
     SOFTMAX_COLUMNS = 1024, /* of an x that is there; they lie in shared memory */
@@ -360,11 +361,9 @@ gx_status gx_head_launch_group(const gx_group *group, const gx_prepared *prepare
 
     head.shape = prepared->algo[0];
     if (has_partials(&head)) {
-        if (!ctx->tickets)
-            return GX_FAIL(err, GX_ERR_STATE, "a workspace without tickets");
+        GX_TRY(gx_take_ticket(ctx, &head.ticket, err));
         head.partial_loss = ctx->workspace;
         head.partial_bias = (float *)(void *)((char *)ctx->workspace + loss_bytes(&head));
-        head.ticket = ctx->tickets;
     }
     return gx_head_launch(&head, ctx, err);
 }

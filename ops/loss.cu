@@ -134,8 +134,7 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     for (int64_t row = blockIdx.x; row < g.rows; row += gridDim.x)
         total += sce_row<T>(g, divisor, row, shared);
     if (g.out != nullptr)
-        gx_leave_mean(threadIdx.x == 0 ? total : 0.0, g.divisor, g.partial, g.out,
-                      g.counted);
+        gx_finish_mean(total, g.divisor, g.partial, g.ticket, g.out, g.counted);
 }
 
 /* The block's sum of what the first thread of each row has, for thread 0. */
@@ -230,16 +229,16 @@ __global__ void __launch_bounds__(MOST_THREADS_OF(PER), 1)
     }
     if (g.out == nullptr)
         return;
+    total = sum_of_rows<LANES>(total, losses);
+    if (gridDim.x > 1) {
+        gx_finish_mean(total, g.divisor, g.partial, g.ticket, g.out, g.counted);
+        return;
+    }
     const bool divides = g.counts && g.counted == nullptr;
 
-    total = sum_of_rows<LANES>(total, losses);
     if (divides)
         total /= sum_of_rows<LANES>((double)n, counts);
-    if (threadIdx.x != 0)
-        return;
-    if (gridDim.x > 1)
-        g.partial[blockIdx.x] = total;
-    else
+    if (threadIdx.x == 0)
         *g.out = (float)(divides ? total : total * share);
 }
 
@@ -295,7 +294,6 @@ extern "C" gx_status gx_sce_load(const gx_sce *sce, gx_error *err)
 {
     if (sce->counted != NULL)
         GX_TRY(gx_load_kernel(gx_kernel(count_kernel), 0, "count_kernel", err));
-    GX_TRY(gx_mean_load(sce->out != NULL ? sce->blocks : 1, err));
     return gx_load_kernel(sce_instance(sce), 0, sce_name(sce), err);
 }
 
@@ -314,8 +312,6 @@ extern "C" gx_status gx_sce_launch(const gx_sce *sce, gx_ctx *ctx, gx_error *err
 
     if (sce->counted != NULL)
         GX_TRY(launch_count(sce, ctx, err));
-    GX_TRY(gx_launch(ctx, sce_name(sce), sce_instance(sce), dim3((unsigned)sce->blocks),
-                     dim3(threads_for(sce)), 0, args, err));
-    return gx_mean_launch(sce->partial, sce->out != NULL ? sce->blocks : 1, sce->divisor,
-                          sce->out, ctx, err, sce->counted);
+    return gx_launch(ctx, sce_name(sce), sce_instance(sce), dim3((unsigned)sce->blocks),
+                     dim3(threads_for(sce)), 0, args, err);
 }

@@ -100,8 +100,8 @@ static bool has_work(const gx_group *group)
            gx_count(&group->call[0].arg[GX_SCE_LOGITS]) > 0;
 }
 
-/* The loss alone of so few logits is one launch: it runs beside the backward pass, and a
- * second kernel would only hold its lane for longer. */
+/* The loss alone of so few logits is one block's: it runs beside the backward pass, which
+ * has the other multiprocessors, and counts for itself the rows that are left. */
 static bool is_small(const gx_group *group)
 {
     const gx_tensor *logits = &group->call[0].arg[GX_SCE_LOGITS];
@@ -156,7 +156,9 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
 
     if (!has_work(group))
         return GX_OK;
-    if (!sce.out)
+    if (sce.out)
+        GX_TRY(gx_mean_ticket(sce.blocks, ctx, &sce.ticket, err));
+    else
         sce.blocks = (int32_t)several(&sce, ctx);
     return gx_sce_launch(&sce, ctx, err);
 }

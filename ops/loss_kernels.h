@@ -24,7 +24,9 @@ typedef struct gx_sce {
     double share;    /* one over it */
     bool counts;     /* the rows that are left are what is divided by */
     double *counted; /* where a kernel of its own counts them; NULL: there is none */
-    double *partial; /* [blocks], when there is more than one and out is wanted */
+    /* when there is more than one block and out is wanted: */
+    double *partial;  /* [blocks] */
+    unsigned *ticket; /* 0; the kernel leaves it so */
     int32_t blocks;
 } gx_sce;
 

@@ -1,10 +1,8 @@
-/* The second kernel of a mean, see mean.h. */
+/* How the blocks of a kernel make a mean, see mean.h. */
 #ifndef GX_MEAN_CUH
 #define GX_MEAN_CUH
 
-#include "kernel.cuh"
-
-enum { GX_MEAN_THREADS = 256 };
+#include "ticket.cuh"
 
 /* `counted`: where the device has counted what to divide by, or NULL: n. */
 static __device__ __forceinline__ double gx_divisor(int64_t n, const double *counted)
@@ -12,55 +10,43 @@ static __device__ __forceinline__ double gx_divisor(int64_t n, const double *cou
     return counted != nullptr ? *counted : (double)n;
 }
 
-static __global__ void __launch_bounds__(GX_MEAN_THREADS)
-    gx_mean_kernel(const double *partial, int n_partial, int64_t n, const double *counted,
-                   float *out)
+/* What a block does with its sum, which thread 0 has; the whole block comes here. The
+ * order in which the last block adds up hangs on how many there are, not on which it is.
+ */
+static __device__ __forceinline__ void gx_finish_mean(double total, int64_t n,
+                                                      double *partial, unsigned *ticket,
+                                                      float *out, const double *counted)
 {
-    gx_begin_kernel();
     __shared__ double shared[32];
-    double total = 0.0;
+    __shared__ bool is_last;
 
-    for (int i = threadIdx.x; i < n_partial; i += GX_MEAN_THREADS)
-        total += partial[i];
-    total = gx_block_sum(total, shared);
+    if (gridDim.x > 1) {
+        if (threadIdx.x == 0) {
+            partial[blockIdx.x] = total;
+            is_last = gx_draws_last(ticket, gridDim.x);
+        }
+        __syncthreads();
+        if (!is_last)
+            return;
+        total = 0.0;
+#pragma unroll 4
+        for (int i = threadIdx.x; i < (int)gridDim.x; i += blockDim.x)
+            total += __ldcg(partial + i);
+        total = gx_block_sum(total, shared);
+    }
     if (threadIdx.x == 0)
         *out = (float)(total / gx_divisor(n, counted));
 }
 
-/* What a block of the first kernel does with its sum. */
+/* The same where every thread has a part of the block's sum. */
 static __device__ __forceinline__ void gx_leave_mean(double total, int64_t n,
-                                                     double *partial, float *out,
+                                                     double *partial, unsigned *ticket,
+                                                     float *out,
                                                      const double *counted = nullptr)
 {
     __shared__ double shared[32];
 
-    total = gx_block_sum(total, shared);
-    if (threadIdx.x != 0)
-        return;
-    if (gridDim.x == 1)
-        *out = (float)(total / gx_divisor(n, counted));
-    else
-        partial[blockIdx.x] = total;
-}
-
-static inline gx_status gx_mean_load(int32_t n_partial, gx_error *err)
-{
-    return n_partial == 1
-               ? GX_OK
-               : gx_load_kernel(gx_kernel(gx_mean_kernel), 0, "mean_kernel", err);
-}
-
-/* Nothing where one block has done it all. */
-static inline gx_status gx_mean_launch(const double *partial, int32_t n_partial,
-                                       int64_t n, float *out, gx_ctx *ctx, gx_error *err,
-                                       const double *counted = nullptr)
-{
-    void *args[] = { &partial, &n_partial, &n, &counted, &out };
-
-    if (n_partial == 1)
-        return GX_OK;
-    return gx_launch(ctx, "mean_kernel", gx_kernel(gx_mean_kernel), dim3(1),
-                     dim3(GX_MEAN_THREADS), 0, args, err);
+    gx_finish_mean(gx_block_sum(total, shared), n, partial, ticket, out, counted);
 }
 
 #endif

@@ -1,12 +1,11 @@
 /* A mean over many values in a fixed order: one block does it all, or several blocks
- * leave partial sums and a second kernel adds them up. Neither needs memory that is zero.
- */
+ * leave partial sums and the last of them, which a ticket tells, adds them up. */
 #ifndef GX_MEAN_H
 #define GX_MEAN_H
 
 #include <string.h>
 
-#include "cuda_call.h"
+#include "ticket.h"
 
 enum {
     GX_MEAN_ONE_BLOCK = 16384, /* values up to which one block is the usual choice */
@@ -14,8 +13,7 @@ enum {
     GX_MEAN_TRY_MOST = 1 << 18
 };
 
-/* Blocks of the first kernel; kept in the plan, since the order of the sum hangs on it.
- */
+/* Blocks of the kernel; kept in the plan, since the order of the sum hangs on it. */
 static inline int32_t gx_mean_blocks(const gx_prepared *prepared)
 {
     int32_t blocks = 0;
@@ -45,9 +43,17 @@ static inline gx_status gx_mean_prepare(int64_t n, int64_t blocks, gx_prepared *
     memset(prepared->algo, 0, sizeof prepared->algo);
     memcpy(prepared->algo, &chosen, sizeof chosen);
     prepared->has_algo = true;
-    prepared->n_launches = chosen > 1 ? 2 : 1;
+    prepared->n_launches = 1;
     prepared->workspace_bytes = chosen > 1 ? (size_t)chosen * sizeof(double) : 0;
     return GX_OK;
+}
+
+/* NULL for one block, which needs none. */
+static inline gx_status gx_mean_ticket(int32_t blocks, const gx_ctx *ctx,
+                                       unsigned **ticket, gx_error *err)
+{
+    *ticket = NULL;
+    return blocks > 1 ? gx_take_ticket(ctx, ticket, err) : GX_OK;
 }
 
 #endif

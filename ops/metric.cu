@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
          row += (int64_t)gridDim.x * n_warps)
         right += is_among_largest(static_cast<const T *>(g.logits) + row * g.classes,
                                   g.classes, g.labels[row], g.k);
-    gx_leave_mean(threadIdx.x % 32 == 0 ? (double)right : 0.0, g.rows, g.partial, g.out);
+    gx_leave_mean(threadIdx.x % 32 == 0 ? (double)right : 0.0, g.rows, g.partial,
+                  g.ticket, g.out);
 }
 
 static __global__ void __launch_bounds__(32)
@@ -96,7 +97,8 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
 
         right += first_largest(x, g.classes) == g.labels[row];
     }
-    gx_leave_mean(threadIdx.x % 32 == 0 ? (double)right : 0.0, g.rows, g.partial, g.out);
+    gx_leave_mean(threadIdx.x % 32 == 0 ? (double)right : 0.0, g.rows, g.partial,
+                  g.ticket, g.out);
 }
 
 static const void *instance(const gx_accuracy *accuracy)
@@ -118,7 +120,6 @@ static const char *name_of(const gx_accuracy *accuracy)
 
 extern "C" gx_status gx_accuracy_load(const gx_accuracy *accuracy, gx_error *err)
 {
-    GX_TRY(gx_mean_load(accuracy->blocks, err));
     return gx_load_kernel(instance(accuracy), 0, name_of(accuracy), err);
 }
 
@@ -128,10 +129,8 @@ extern "C" gx_status gx_accuracy_launch(const gx_accuracy *accuracy, gx_ctx *ctx
     const int threads = accuracy->blocks == 1 ? ONE_BLOCK_THREADS : GX_METRIC_THREADS;
     void *args[] = { (void *)accuracy };
 
-    GX_TRY(gx_launch(ctx, name_of(accuracy), instance(accuracy),
-                     dim3((unsigned)accuracy->blocks), dim3(threads), 0, args, err));
-    return gx_mean_launch(accuracy->partial, accuracy->blocks, accuracy->rows,
-                          accuracy->out, ctx, err);
+    return gx_launch(ctx, name_of(accuracy), instance(accuracy),
+                     dim3((unsigned)accuracy->blocks), dim3(threads), 0, args, err);
 }
 
 extern "C" gx_status gx_perplexity_load(gx_error *err)

@@ -55,9 +55,9 @@ static gx_status prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *
 static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_ctx *ctx,
                         gx_error *err)
 {
-    const gx_accuracy accuracy =
-        describe(group, gx_mean_blocks(prepared), ctx->workspace);
+    gx_accuracy accuracy = describe(group, gx_mean_blocks(prepared), ctx->workspace);
 
+    GX_TRY(gx_mean_ticket(accuracy.blocks, ctx, &accuracy.ticket, err));
     return gx_accuracy_launch(&accuracy, ctx, err);
 }
 

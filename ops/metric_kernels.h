@@ -14,7 +14,9 @@ typedef struct gx_accuracy {
     const void *logits;
     const int32_t *labels;
     float *out;
-    double *partial; /* [blocks], when there is more than one */
+    /* when there is more than one block: */
+    double *partial;  /* [blocks] */
+    unsigned *ticket; /* 0; the kernel leaves it so */
     int32_t blocks;
     int64_t k; /* topk; 0: accuracy */
 } gx_accuracy;

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
         gx_store(dx + i, slope * scale);
     }
     if (g.out != nullptr)
-        gx_leave_mean(total, g.divisor, g.partial, g.out);
+        gx_leave_mean(total, g.divisor, g.partial, g.ticket, g.out);
 }
 
 /* The loss alone: nothing is stored on the way, so a thread has AT_ONCE vectors of either
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
 
         total += gx_point(g.kind, gx_to_float(x[i]), gx_to_float(target[i]), &slope);
     }
-    gx_leave_mean(total, g.divisor, g.partial, g.out);
+    gx_leave_mean(total, g.divisor, g.partial, g.ticket, g.out);
 }
 
 /* N elements, in loads of 16 bytes at most. */
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(GX_POINTWISE_THREADS, GX_POINTWISE_PER_SM)
             gx_store(dx + i, slope * scale);
     }
     if (g.out != nullptr)
-        gx_leave_mean(total, g.divisor, g.partial, g.out);
+        gx_leave_mean(total, g.divisor, g.partial, g.ticket, g.out);
 }
 
 template <typename T, typename U, int N>
@@ -237,7 +237,6 @@ static const char *name_of(const gx_pointwise_loss *loss)
 
 extern "C" gx_status gx_pointwise_loss_load(const gx_pointwise_loss *loss, gx_error *err)
 {
-    GX_TRY(gx_mean_load(loss->out != NULL ? loss->blocks : 1, err));
     return gx_load_kernel(instance(loss), 0, name_of(loss), err);
 }
 
@@ -247,8 +246,6 @@ extern "C" gx_status gx_pointwise_loss_launch(const gx_pointwise_loss *loss, gx_
     void *args[] = { (void *)loss };
     const unsigned threads = loss->blocks == 1 ? ONE_BLOCK_THREADS : GX_POINTWISE_THREADS;
 
-    GX_TRY(gx_launch(ctx, name_of(loss), instance(loss), dim3((unsigned)loss->blocks),
-                     dim3(threads), 0, args, err));
-    return gx_mean_launch(loss->partial, loss->out != NULL ? loss->blocks : 1,
-                          loss->divisor, loss->out, ctx, err);
+    return gx_launch(ctx, name_of(loss), instance(loss), dim3((unsigned)loss->blocks),
+                     dim3(threads), 0, args, err);
 }

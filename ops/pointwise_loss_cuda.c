@@ -112,8 +112,8 @@ static bool has_work(const gx_group *group)
     return gx_find_loss_call(group, false) || gx_count(&group->call[0].arg[GX_MSE_X]) > 0;
 }
 
-/* The loss alone of so few elements is one launch: it runs beside the backward pass, and
- * a second kernel would only hold its lane for longer. */
+/* The loss alone of so few elements is one block's: it runs beside the backward pass,
+ * which has the other multiprocessors. */
 static bool is_small(const gx_pointwise_loss *loss)
 {
     return !loss->dx && loss->n <= SMALL;
@@ -149,6 +149,8 @@ static gx_status launch(const gx_group *group, const gx_prepared *prepared, gx_c
     if (!has_work(group))
         return GX_OK;
     set_blocks(&loss, loss.out ? gx_mean_blocks(prepared) : several(&loss, ctx));
+    if (loss.out)
+        GX_TRY(gx_mean_ticket(loss.blocks, ctx, &loss.ticket, err));
     return gx_pointwise_loss_launch(&loss, ctx, err);
 }
 

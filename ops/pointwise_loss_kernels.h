@@ -27,7 +27,9 @@ typedef struct gx_pointwise_loss {
     const float *dy;
     int64_t divisor; /* of the sum over elements */
     double share;    /* one over it */
-    double *partial; /* [blocks], when there is more than one and out is wanted */
+    /* when there is more than one block and out is wanted: */
+    double *partial;  /* [blocks] */
+    unsigned *ticket; /* 0; the kernel leaves it so */
     int32_t blocks;
 } gx_pointwise_loss;
 

@@ -136,6 +136,8 @@ static gx_status run_alone(const softmax *s, const operands *o, gx_ctx *ctx,
 
     if (s->ignores && !gx_sce_is_one_pass(&sce))
         sce.counted = place;
+    if (s->has_loss && s->blocks > 1)
+        sce.ticket = ctx->tickets;
     const gx_status st = gx_sce_load(&sce, err);
 
     return st == GX_OK ? gx_sce_launch(&sce, ctx, err) : st;
@@ -257,6 +259,29 @@ static void alone(void **state)
     }
 }
 
+/* More than a block has threads, of which in the last some add up what two have left. */
+static void alone_in_many_blocks(void **state)
+{
+    const uint64_t *seed = *state;
+    test_random random = test_random_start(*seed);
+
+    for (int i = 0; i < 4; i++) {
+        const bool is_wide = i % 2 != 0;
+        softmax s = { .columns = is_wide ? 1100 : 129,
+                      .k = 1,
+                      .dtype = dtypes[i % 3],
+                      .alone = true,
+                      .has_loss = true,
+                      .has_dx = i > 0 && i < 3,
+                      .ignores = i >= 2,
+                      .blocks = GX_LOSS_THREADS + 3 };
+
+        s.rows = s.blocks * (int)gx_sce_rows_at_once(s.columns) - (is_wide ? 0 : 3);
+        emulate_seed(test_random_bits(&random));
+        check(&s, &random);
+    }
+}
+
 static void memory(void **state)
 {
     const uint64_t *seed = *state;
@@ -316,6 +341,7 @@ int main(void)
     static uint64_t seed;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(alone, &seed),
+        cmocka_unit_test_prestate(alone_in_many_blocks, &seed),
         cmocka_unit_test_prestate(memory, &seed),
         cmocka_unit_test_prestate(product, &seed),
     };

@@ -77,6 +77,7 @@ static gx_status run(const pointwise *p, const operands *o, gx_ctx *ctx, gx_erro
         .divisor = p->n,
         .share = 1.0 / (double)p->n,
         .partial = ctx->workspace,
+        .ticket = p->has_loss && p->blocks > 1 ? ctx->tickets : NULL,
         .blocks = p->blocks,
     };
     gx_status st = gx_pointwise_loss_load(&loss, err);
@@ -90,10 +91,12 @@ static gx_status run(const pointwise *p, const operands *o, gx_ctx *ctx, gx_erro
 static void check(const pointwise *p, test_random *random)
 {
     operands o = make_operands(p, random);
-    gx_ctx ctx = { .cc = 90, .n_sm = 132 };
+    unsigned *ticket = emulate_alloc(sizeof *ticket);
+    gx_ctx ctx = { .cc = 90, .n_sm = 132, .tickets = ticket };
     gx_error err = { 0 };
     char what[160];
 
+    *ticket = 0;
     ctx.workspace = emulate_alloc((size_t)p->blocks * sizeof(double));
     snprintf(what, sizeof what, "kind %d, %s, target %s, %lld, %d blocks%s%s%s%s",
              (int)p->kind, gx_dtype_name(p->dtype), gx_dtype_name(p->target_dtype),
@@ -107,10 +110,12 @@ static void check(const pointwise *p, test_random *random)
         emulate_compare(&o.loss, "loss", what);
     if (p->has_dx)
         emulate_compare(&o.dx, "dx", what);
+    assert_int_equal(*ticket, 0);
     emulate_drop(&o.x);
     emulate_drop(&o.target);
     emulate_drop(&o.loss);
     emulate_drop(&o.dx);
+    emulate_free(ticket);
     emulate_free(ctx.workspace);
 }
 
@@ -159,12 +164,36 @@ static void large(void **state)
                   &random);
 }
 
+/* More than a block has threads, of which in the last some add up what two have left. */
+static void many_blocks(void **state)
+{
+    const uint64_t *seed = *state;
+    test_random random = test_random_start(*seed);
+
+    for (int i = 0; i < 6; i++) {
+        const int blocks = GX_POINTWISE_THREADS + 3;
+        const pointwise p = { .n = (int64_t)blocks * GX_POINTWISE_THREADS * 4 - 5,
+                              .kind = (gx_pointwise_kind)(i % 3),
+                              .dtype = GX_F32,
+                              .target_dtype = GX_F32,
+                              .wide = true,
+                              .large = i >= 4,
+                              .has_loss = true,
+                              .has_dx = i % 2 != 0,
+                              .blocks = blocks };
+
+        emulate_seed(test_random_bits(&random));
+        check(&p, &random);
+    }
+}
+
 int main(void)
 {
     static uint64_t seed;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(few, &seed),
         cmocka_unit_test_prestate(large, &seed),
+        cmocka_unit_test_prestate(many_blocks, &seed),
     };
 
     seed = test_seed();

@@ -175,31 +175,41 @@ static void a_head_without_the_value_adds_nothing_up(void **state)
     }
 }
 
-/* How many algorithms the only alternative of a node has. */
-static int n_algos_of(const gx_graph *graph, const char *node)
-{
-    const int32_t id = gx_graph_node_id(graph, node);
-    const gx_ctx ctx = { .cc = 90, .n_sm = 132 };
+/* A node alone, prepared by its only alternative. */
+typedef struct lone {
     gx_call call;
     bool elided[GX_MAX_ARGS];
-    const gx_group group = { .n_calls = 1, .call = &call, .elided = elided };
-    const gx_alternative *at;
-    gx_prepared prepared = { .has_algo = false };
+    gx_group group;
+    gx_ctx ctx;
+    const gx_alternative *alternative;
+    gx_prepared prepared;
+} lone;
+
+static void prepare_lone(lone *of, const gx_graph *graph, const char *node)
+{
+    const int32_t id = gx_graph_node_id(graph, node);
     gx_error err;
     size_t i = 0;
 
-    gx_match_calls(graph, id, 1, &call);
-    gx_match_elided(graph, id, 1, elided);
-    while ((at = gx_alternative_at(i)) && gx_match_length(graph, at, id) != 1)
+    memset(of, 0, sizeof *of);
+    of->group = (gx_group){ .n_calls = 1, .call = &of->call, .elided = of->elided };
+    of->ctx = (gx_ctx){ .cc = 90, .n_sm = 132 };
+    gx_match_calls(graph, id, 1, &of->call);
+    gx_match_elided(graph, id, 1, of->elided);
+    while ((of->alternative = gx_alternative_at(i)) &&
+           gx_match_length(graph, of->alternative, id) != 1)
         i++;
-    assert_non_null(at);
-    assert_ok(at->prepare(&group, &ctx, &prepared, &err), &err);
-    return prepared.n_algos;
+    assert_non_null(of->alternative);
+    assert_ok(of->alternative->prepare(&of->group, &of->ctx, &of->prepared, &err), &err);
 }
 
-/* The value alone: one launch of few elements, however its rows are counted, and two of
- * many. */
-static void a_small_loss_is_one_launch(void **state)
+#define LONE_MODEL                                                   \
+    "gexec: 1\nname: m\nprecision: f32\ninputs:\n  x: {shape: %s}\n" \
+    "  t: {shape: %s%s}\nops:\n  - {op: %s, name: loss}\noutputs: [loss]\n"
+
+/* The value alone is one launch, with one more where rows are counted apart; of few
+ * elements there is one way to do it. */
+static void a_loss_is_one_launch(void **state)
 {
     static const struct {
         const char *x, *t, *op;
@@ -209,28 +219,27 @@ static void a_small_loss_is_one_launch(void **state)
         { "[64, 10]", "[64]",
           "softmax_cross_entropy, logits: x, labels: t, ignore_index: 0", 1, 1 },
         { "[16, 1024]", "[16]", "softmax_cross_entropy, logits: x, labels: t", 1, 1 },
-        { "[17, 1024]", "[17]", "softmax_cross_entropy, logits: x, labels: t", 2, 2 },
+        { "[17, 1024]", "[17]", "softmax_cross_entropy, logits: x, labels: t", 1, 2 },
         { "[17, 1024]", "[17]",
-          "softmax_cross_entropy, logits: x, labels: t, ignore_index: 0", 3, 2 },
+          "softmax_cross_entropy, logits: x, labels: t, ignore_index: 0", 2, 2 },
         { "[32, 512]", "[32, 512]", "mse, x: x, target: t", 1, 1 },
         { "[128, 512]", "[128, 512]", "mse, x: x, target: t", 1, 1 },
-        { "[129, 512]", "[129, 512]", "mse, x: x, target: t", 2, 2 },
+        { "[129, 512]", "[129, 512]", "mse, x: x, target: t", 1, 2 },
     };
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char text[600];
+        lone alone;
 
-        snprintf(text, sizeof text,
-                 "gexec: 1\nname: m\nprecision: f32\ninputs:\n  x: {shape: %s}\n"
-                 "  t: {shape: %s%s}\nops:\n  - {op: %s, name: loss}\noutputs: [loss]\n",
-                 cases[i].x, cases[i].t, cases[i].op[0] == 's' ? ", dtype: i32" : "",
-                 cases[i].op);
+        snprintf(text, sizeof text, LONE_MODEL, cases[i].x, cases[i].t,
+                 cases[i].op[0] == 's' ? ", dtype: i32" : "", cases[i].op);
         test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
         planned of = planned_open(model.graph, NULL, 1);
 
         assert_int_equal(test_unit_of(of.plan, "loss")->n_launches, cases[i].n_launches);
-        assert_int_equal(n_algos_of(model.graph, "loss"), cases[i].n_algos);
+        prepare_lone(&alone, model.graph, "loss");
+        assert_int_equal(alone.prepared.n_algos, cases[i].n_algos);
         planned_close(&of);
         test_walk_free(&model);
     }
@@ -310,6 +319,35 @@ static void a_workspace_has_zeros_in_front(void **state)
     gx_device_close(device);
 }
 
+static void several_blocks_need_a_ticket(void **state)
+{
+    static const char *const ops[] = { "softmax_cross_entropy, logits: x, labels: t",
+                                       "accuracy, logits: x, labels: t",
+                                       "topk, logits: x, labels: t, k: 2",
+                                       "mse, x: x, target: t" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        const bool has_labels = ops[i][0] != 'm';
+        char text[600];
+        gx_error err = { 0 };
+        lone alone;
+
+        snprintf(text, sizeof text, LONE_MODEL, "[129, 512]",
+                 has_labels ? "[129]" : "[129, 512]", has_labels ? ", dtype: i32" : "",
+                 ops[i]);
+        test_walk model = test_walk_parse(text, "f32", GX_TRAIN, 1);
+
+        prepare_lone(&alone, model.graph, "loss");
+        assert_int_equal(alone.prepared.n_launches, 1);
+        assert_true(alone.prepared.workspace_bytes >= 2 * sizeof(double));
+        assert_fails(
+            alone.alternative->launch(&alone.group, &alone.prepared, &alone.ctx, &err),
+            GX_ERR_STATE, &err, "a workspace without tickets");
+        test_walk_free(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,9 +355,10 @@ int main(void)
         cmocka_unit_test(every_sample_of_a_loss_runs_in_one_kernel),
         cmocka_unit_test(a_classifier_ends_in_one_launch),
         cmocka_unit_test(a_head_without_the_value_adds_nothing_up),
-        cmocka_unit_test(a_small_loss_is_one_launch),
+        cmocka_unit_test(a_loss_is_one_launch),
         cmocka_unit_test(what_blocks_leave_hangs_on_the_shape),
         cmocka_unit_test(a_workspace_has_zeros_in_front),
+        cmocka_unit_test(several_blocks_need_a_ticket),
     };
 
     path_start(false);

@@ -278,6 +278,59 @@ static void a_mean_of_ignored_rows_is_nan(void **state)
     free(x);
 }
 
+/* --- several blocks --- */
+
+#define VALUES(rows)                                                          \
+    "gexec: 1\nname: m\nprecision: f32\ninputs:\n"                            \
+    "  x: {shape: [" rows ", 10], init: normal}\n"                            \
+    "  t: {shape: [" rows ", 10], init: normal}\n"                            \
+    "  y: {shape: [" rows "], dtype: i32, init: {integers: [0, 10]}}\nops:\n" \
+    "  - {op: softmax_cross_entropy, name: sce, logits: x, labels: y}\n"      \
+    "  - {op: softmax_cross_entropy, name: left, logits: x, labels: y, "      \
+    "ignore_index: 3}\n"                                                      \
+    "  - {op: mse, name: mse, x: x, target: t}\n"                             \
+    "  - {op: accuracy, name: accuracy, logits: x, labels: y}\n"              \
+    "  - {op: topk, name: topk, logits: x, labels: y, k: 3}\n"                \
+    "outputs: [sce, left, mse, accuracy, topk]\n"
+
+/* The last block, whichever it is, has what all have left, and the next kernel finds its
+ * ticket at zero. */
+static void a_mean_is_the_same_whichever_block_is_last(void **state)
+{
+    static const char *const texts[] = { VALUES("5000"), VALUES("120000") };
+    static const char *const names[] = { "sce", "left", "mse", "accuracy", "topk" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        double first[ARRAY_SIZE(names)];
+        gpu_program cpu;
+
+        gpu_open_cpu(&cpu, texts[i]);
+        gpu_run(&cpu, GX_MODE_CPU, 1);
+        for (int way = 0; way < 8; way++) {
+            const gpu_options options = { .lanes = 1 + way / 4,
+                                          .programmatic = way / 2 % 2 ? GX_ON : GX_OFF };
+            gpu_program p;
+
+            gpu_open_text(&p, texts[i], &options);
+            for (int turn = 0; turn < (test_is_short() ? 2 : 50); turn++) {
+                gpu_run(&p, way % 2 ? GX_MODE_GRAPH : GX_MODE_EAGER, 4);
+                for (size_t v = 0; v < ARRAY_SIZE(names); v++) {
+                    const double value = gpu_scalar(&p, names[v]);
+                    const double want = gpu_scalar(&cpu, names[v]);
+
+                    if (way == 0 && turn == 0)
+                        first[v] = value;
+                    assert_true(fabs(value - want) <= 1e-5 * want);
+                    assert_true(value == first[v]);
+                }
+            }
+            gpu_close(&p);
+        }
+        gpu_close(&cpu);
+    }
+}
+
 int main(void)
 {
     gpu_start();
@@ -292,6 +345,7 @@ int main(void)
                                         test_device_open, test_device_close),
         cmocka_unit_test_setup_teardown(a_mean_of_ignored_rows_is_nan, test_device_open,
                                         test_device_close),
+        cmocka_unit_test(a_mean_is_the_same_whichever_block_is_last),
     };
 
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
