@@ -9,7 +9,7 @@
 #include "planning.h"
 
 /* Another lane costs memory and events, so it must be worth it. */
-static const double LANE_GAIN = 0.99;
+static const double LANE_GAIN = 0.995;
 
 /* Edges are looked at one by one as far as this reaches. */
 static const double EDGE_BUDGET_S = 0.25;
