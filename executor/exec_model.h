@@ -40,7 +40,7 @@ typedef struct gx_bound_unit {
     const char *name; /* the ops of the unit, for messages and ranges */
     gx_range_kind kind;
     const void *range; /* the name, registered with NVTX */
-    int n_seen; /* graph nodes that the first capture of the unit saw; -1: none yet */
+    int n_seen; /* graph nodes that the first good capture saw of it; -1: none yet */
 } gx_bound_unit;
 
 /* Pinned memory through which a host tensor travels. */

@@ -95,7 +95,8 @@ static gx_status select_units(gx_planning *p, bool beside, gx_unit_list *list,
     return st;
 }
 
-/* What both lists have in common is measured once. */
+/* What both lists have in common is measured once; without measurements they are equal.
+ */
 static gx_status select_way(gx_planning *p, gx_node_order order, gx_error *err)
 {
     gx_way *way = &p->ways[p->n_ways++];
@@ -104,7 +105,7 @@ static gx_status select_way(gx_planning *p, gx_node_order order, gx_error *err)
     GX_TRY(gx_planning_use_way(p, way, err));
     GX_TRY(select_units(p, false, &way->alone, err));
     way->whole = way->alone;
-    if (p->options->lanes != 1)
+    if (p->options->lanes != 1 && !p->options->no_measure)
         GX_TRY(select_units(p, true, &way->whole, err));
     return p->options->lanes == GX_UPDATE_LANES ? make_cut(p, err) : GX_OK;
 }

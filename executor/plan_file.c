@@ -1,6 +1,6 @@
 /* The plan file: a whole plan, to be obeyed later to the letter.
  *
- *     gexec_plan: 1
+ *     gexec_plan: 2
  *     model: digits-mlp
  *     kind: train
  *     device: {name: ..., cc: 90, driver: ..., runtime: ..., cublaslt: ..., gexec: ...}
@@ -18,6 +18,7 @@
  *
  * full_edge stands where a programmatic edge to the unit was measured to cost more.
  * On the CPU every unit is one node, and its alternative is called reference. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "need.h"
@@ -25,6 +26,10 @@
 #include "select.h"
 
 #define REFERENCE "reference"
+
+/* Of another format an alternative may launch other kernels, or number its shapes
+ * otherwise. */
+enum { FORMAT = 2 };
 
 /* --- writing --- */
 
@@ -74,7 +79,7 @@ gx_status gx_plan_write(const gx_plan *plan, const char *path, gx_error *err)
     GX_TRY(gx_need(plan, "plan", err));
     GX_TRY(gx_need(path, "path", err));
     GX_TRY(gx_device_info_get(plan->device, &device, err));
-    gx_text_put(&text, "gexec_plan: 1\nmodel: ");
+    gx_text_format(&text, "gexec_plan: %d\nmodel: ", FORMAT);
     gx_plan_doc_quote(&text, plan->graph->name ? plan->graph->name : "");
     gx_text_format(&text, "\nkind: %s\n", kind_name(plan->graph));
     gx_plan_doc_put_device(&text, &device);
@@ -291,8 +296,15 @@ static void read_head(reader *r, const gx_doc *doc, const gx_device_info *device
         return;
     map = gx_plan_doc_get(doc, "device");
     units = gx_plan_doc_get(doc, "units");
-    if (version != 1 || !map || !units || units->kind != GX_DOC_LIST) {
-        gx_report(r->list, doc->pos, "not a plan file of format 1");
+    if (version != FORMAT) {
+        gx_report(r->list, gx_plan_doc_get(doc, "gexec_plan")->pos,
+                  "a plan of format %" PRId64 ", expected %d: another gexec wrote it; "
+                  "where the file is not there a plan is made anew",
+                  version, FORMAT);
+        return;
+    }
+    if (!map || !units || units->kind != GX_DOC_LIST) {
+        gx_report(r->list, doc->pos, "not a plan file of format %d", FORMAT);
         return;
     }
     kind = gx_plan_doc_text(r->list, doc, "kind");
@@ -328,7 +340,7 @@ gx_status gx_plan_file_read(gx_plan *plan, const char *path, const gx_device_inf
     if (!arena || !list)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %s", path);
     if (st == GX_OK)
-        st = gx_plan_doc_load(path, "a plan, which starts with \"gexec_plan: 1\"", arena,
+        st = gx_plan_doc_load(path, "a plan, which starts with \"gexec_plan: 2\"", arena,
                               list, &doc, err);
     if (st == GX_OK) {
         read_head(&r, doc, device);

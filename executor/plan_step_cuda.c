@@ -38,7 +38,7 @@ static gx_status try_lanes(gx_planning *p, gx_trial *trial, double *us, gx_error
             best = n;
         }
     }
-    return plan->n_lanes == best ? GX_OK : gx_planning_lay_out(p, best, err);
+    return gx_planning_lay_out(p, best, err); /* of the units for so many */
 }
 
 /* Without room for another program the edges stay as they are, as in gx_trial_time. */

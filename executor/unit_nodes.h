@@ -1,11 +1,12 @@
 /* Whose the nodes of a captured graph are, and whether each unit added what it promised.
  * Only with CUDA.
  *
- * Work that went to another stream than the captured one adds no node, and would run
- * once, now, instead of at each replay. Asking the driver for the number of nodes behind
- * each unit tells, but takes longer the more there are; so a capture only notes behind
- * each unit where its stream stands, and when it is done finds these places in the list
- * of the nodes. Where something is not as promised it is captured again, and asks. */
+ * Work that went to another stream than the captured one adds no node, and would run now,
+ * at each capture, instead of at each replay. Asking the driver for the number of nodes
+ * behind each unit tells, but takes longer the more there are; so a capture only notes
+ * behind each unit where its stream stands, and when it is done finds these places in the
+ * list of the nodes. Where something is not as promised it is captured again, and asks.
+ */
 #ifndef GX_UNIT_NODES_H
 #define GX_UNIT_NODES_H
 

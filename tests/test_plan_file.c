@@ -145,7 +145,8 @@ static void a_plan_that_does_not_fit_is_an_error_that_names_it(void **state)
     try_changed(graph, "launches: -1", "launches: many", GX_ERR_MODEL, "an integer");
     try_changed(graph, "workspace: 0", "workspace: 0, algo: 12", GX_ERR_MODEL,
                 "128 hexadecimal digits");
-    try_changed(graph, "gexec_plan: 1", "gexec_plan: 2", GX_ERR_MODEL, "format 1");
+    try_changed(graph, "gexec_plan: 2", "gexec_plan: 1", GX_ERR_MODEL,
+                "a plan of format 1, expected 2: another gexec wrote it");
     try_changed(graph, "gexec: \"", "gexec: \"9", GX_ERR_MODEL, "made by gexec 9");
     try_changed(graph, "units:", "units: [", GX_ERR_MODEL, "plan.yaml");
     gx_graph_free(graph);
@@ -162,7 +163,7 @@ static void an_empty_plan_is_named_as_one(void **state)
     (void)state;
     assert_fails(
         gx_plan_create(graph, &options, &plan, &err), GX_ERR_MODEL, &err,
-        "the file is empty: expected a plan, which starts with \"gexec_plan: 1\"");
+        "the file is empty: expected a plan, which starts with \"gexec_plan: 2\"");
     free(path);
     gx_graph_free(graph);
 }

@@ -232,7 +232,8 @@ typedef struct gx_plan_info {
     size_t n_measured; /* units whose choice was measured now */
     size_t arena_bytes, workspace_bytes, persistent_bytes, naive_bytes;
     double select_s, layout_s;
-    double lane_us[GX_MAX_LANES]; /* step time with 1, 2, 3 lanes; < 0: not tried */
+    double lane_us[GX_MAX_LANES]; /* step time with 1, 2, 3 lanes, which may have other
+                                      kernels; < 0: not tried */
     double programmatic_us[2];    /* off, on; < 0: not tried */
     int steps_per_launch;         /* as measured; 0: not asked for */
     bool step_loop;
