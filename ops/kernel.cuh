@@ -41,8 +41,8 @@ template <typename... AT> static __device__ __forceinline__ void gx_find_ahead(A
 }
 
 /* The thread's warp of the block, of which the compiler knows that the warp agrees on it:
- * code behind a branch of which it does not know is half as long again. All of the warp
- * has to call it. */
+ * behind a branch of which it does not know that, every access to memory takes more
+ * instructions. All of the warp has to call it. */
 static __device__ __forceinline__ unsigned gx_warp_of_block()
 {
     return __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);

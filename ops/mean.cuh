@@ -39,14 +39,12 @@ static __device__ __forceinline__ void gx_finish_mean(double total, int64_t n,
 }
 
 /* The same where every thread has a part of the block's sum. */
-static __device__ __forceinline__ void gx_leave_mean(double total, int64_t n,
-                                                     double *partial, unsigned *ticket,
-                                                     float *out,
-                                                     const double *counted = nullptr)
+static __device__ __forceinline__ void
+gx_leave_mean(double total, int64_t n, double *partial, unsigned *ticket, float *out)
 {
     __shared__ double shared[32];
 
-    gx_finish_mean(gx_block_sum(total, shared), n, partial, ticket, out, counted);
+    gx_finish_mean(gx_block_sum(total, shared), n, partial, ticket, out, nullptr);
 }
 
 #endif

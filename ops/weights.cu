@@ -7,7 +7,8 @@
 namespace
 {
 
-constexpr int WARPS = 4; /* of a block */
+constexpr int WARPS = 4;       /* of a block */
+constexpr int MOST_WARPS = 16; /* of a multiprocessor: their registers are enough */
 
 /* The layer that has a tile: the last of those that begin at it or before. */
 __device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile)
@@ -59,7 +60,7 @@ template <typename TILE> struct walk {
 };
 
 template <typename T, bool OF_A, int MI, int NI, bool WHOLE>
-__global__ void __launch_bounds__(32 * WARPS, 16 / WARPS)
+__global__ void __launch_bounds__(32 * WARPS, MOST_WARPS / WARPS)
     weights_kernel(const __grid_constant__ gx_weights weights, const unsigned n_tiles)
 {
     using TILE = weight_tile<T, MI, NI, WHOLE>;
@@ -77,7 +78,7 @@ static_assert(sizeof(gx_weights_update) + sizeof(unsigned) <= 4096,
  */
 constexpr int at_once(int mi)
 {
-    return mi == 1 ? 16 : 12;
+    return mi == 1 ? MOST_WARPS : 12;
 }
 
 template <typename T, bool OF_A, int MI, int NI, bool WHOLE>
@@ -185,7 +186,7 @@ unsigned blocks_of(const gx_weights *weights, bool updates, unsigned n_tiles,
 #undef WEIGHTS_SHAPE
     };
     const unsigned all = (unsigned)gx_divide_up(n_tiles, WARPS);
-    const int warps = updates ? at_once(shapes[weights->shape].mi) : 16;
+    const int warps = updates ? at_once(shapes[weights->shape].mi) : MOST_WARPS;
     const unsigned held = (unsigned)(ctx->n_sm * warps / WARPS);
 
     return shapes[weights->shape].stays && held < all ? held : all;
