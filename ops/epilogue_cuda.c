@@ -19,6 +19,15 @@ static const char *refuses_forward(const gx_group *group, const gx_ctx *ctx)
     return gx_is_float(x->dtype) ? NULL : "only f32, bf16 and f16";
 }
 
+bool gx_epilogue_is_wide(const gx_epilogue *e)
+{
+    const uintptr_t all = (uintptr_t)e->x | (uintptr_t)e->bias | (uintptr_t)e->out |
+                          (uintptr_t)e->pre | (uintptr_t)e->residual;
+
+    return all % VECTOR == 0 &&
+           e->columns % (int64_t)(VECTOR / gx_dtype_bytes(e->dtype)) == 0;
+}
+
 static gx_epilogue describe_forward(const gx_group *group)
 {
     const gx_call *call = &group->call[0];
@@ -36,10 +45,8 @@ static gx_epilogue describe_forward(const gx_group *group)
         .scale = (float)gx_call_factor(call, GX_EPILOGUE_SCALE),
         .residual = gx_data(call, GX_EPILOGUE_RESIDUAL),
     };
-    const uintptr_t all = (uintptr_t)e.x | (uintptr_t)e.bias | (uintptr_t)e.out |
-                          (uintptr_t)e.pre | (uintptr_t)e.residual;
 
-    e.wide = all % 16 == 0 && e.columns % (int64_t)(16 / gx_dtype_bytes(e.dtype)) == 0;
+    e.wide = gx_epilogue_is_wide(&e);
     return e;
 }
 

@@ -1,10 +1,12 @@
-/* What groups share in which a bias's gradient is summed up by a call of its own. */
+/* What groups share that have an epilogue, or sum up a bias's gradient by a call of its
+ * own. */
 #ifndef GX_EPILOGUE_CUDA_H
 #define GX_EPILOGUE_CUDA_H
 
 #include <string.h>
 
 #include "cuda_call.h"
+#include "epilogue_kernels.h"
 
 /* The call is an epilogue.bwd. */
 static inline bool gx_is_back(const gx_call *call)
@@ -18,6 +20,9 @@ static inline void *gx_bias_sums_of(const gx_group *group)
 {
     return gx_data(&group->call[group->n_calls - 1], GX_EPILOGUE_BWD_DBIAS);
 }
+
+/* Every pointer and row allows 16 bytes at once. */
+bool gx_epilogue_is_wide(const gx_epilogue *epilogue);
 
 /* Why the call, an epilogue.bwd, is more than the sums of the columns of its dy; NULL: it
  * is no more. */

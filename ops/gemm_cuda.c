@@ -340,6 +340,15 @@ const gx_alternative gx_gemm_alternatives[] = {
         .release = gx_lt_release,
     },
     {
+        .name = "lt_bias",
+        .pattern = forward_pattern,
+        .elides = true,
+        .refuses = gx_gemm_lt_bias_refuses,
+        .prepare = gx_gemm_lt_bias_prepare,
+        .launch = gx_gemm_lt_bias_launch,
+        .release = gx_lt_release,
+    },
+    {
         .name = "fused",
         .pattern = forward_pattern,
         .elides = true,

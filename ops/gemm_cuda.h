@@ -184,6 +184,14 @@ gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
 gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
                             gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
+/* The product and what stands ahead of an activation, written where that is kept for the
+ * way back; and the activation of what was written. */
+const char *gx_gemm_lt_bias_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_lt_bias_prepare(const gx_group *group, const gx_ctx *ctx,
+                                  gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_lt_bias_launch(const gx_group *group, const gx_prepared *prepared,
+                                 gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
 /* A product with k along the columns of both operands, of which the first is transposed
  * in the workspace before; or the second, where that is the smaller one. */
 const char *gx_gemm_lt_turned_refuses(const gx_group *group, const gx_ctx *ctx);

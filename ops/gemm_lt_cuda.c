@@ -1,5 +1,7 @@
-/* Products by cuBLASLt: plain, with an operand transposed before, with the epilogue, with
- * the derivative of the epilogue, and with the sums that a bias wants. */
+/* Products by cuBLASLt: plain, with an operand transposed before, with the epilogue or
+ * what of it stands ahead of the activation, with the derivative of the epilogue, and
+ * with the sums that a bias wants. */
+#include "epilogue_kernels.h"
 #include "gemm_cuda.h"
 #include "gemm_tile.h"
 #include "lt.h"
@@ -92,12 +94,23 @@ static const char *refuses_act(gx_act act)
     return "cuBLASLt has relu and gelu_tanh, and no other activation";
 }
 
-const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
+/* A product, and an epilogue whose steps ahead of the activation the library has. */
+static const char *refuses_steps(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_lt_refuses(group, ctx);
 
     if (reason == NULL)
         reason = gx_gemm_refuses_link(group, GX_EPILOGUE_X);
+    if (reason == NULL && gx_has(&group->call[1], GX_EPILOGUE_RESIDUAL) &&
+        gx_product_of(&group->call[0]).c != NULL)
+        reason = "cuBLASLt adds one tensor, and there are c and a residual";
+    return reason;
+}
+
+const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = refuses_steps(group, ctx);
+
     if (reason != NULL)
         return reason;
     const gx_call *epilogue = &group->call[1];
@@ -105,8 +118,6 @@ const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
     const bool adds = gx_has(epilogue, GX_EPILOGUE_RESIDUAL);
     const gx_product product = gx_product_of(&group->call[0]);
 
-    if (adds && product.c != NULL)
-        return "cuBLASLt adds one tensor, and there are c and a residual";
     if (!adds && !gx_has(epilogue, GX_EPILOGUE_BIAS) && act == GX_ACT_NONE &&
         gx_call_factor(epilogue, GX_EPILOGUE_SCALE) == 1.0)
         return "there is neither bias nor activation";
@@ -119,6 +130,24 @@ const char *gx_gemm_lt_forward_refuses(const gx_group *group, const gx_ctx *ctx)
     if (product.n_batches != 1)
         return "the pre-activation of a batch of products is kept";
     return refuses_aux(epilogue, GX_EPILOGUE_X);
+}
+
+/* The library writes what is kept, so that the kernel behind it reads that alone. */
+const char *gx_gemm_lt_bias_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = refuses_steps(group, ctx);
+
+    if (reason != NULL)
+        return reason;
+    if (gx_act_of(&group->call[1], GX_EPILOGUE_ACT) == GX_ACT_NONE)
+        return "there is no activation";
+    if (gx_keeps_product(group))
+        return "nothing is done ahead of the activation";
+    if (gx_kept_of(group) == NULL)
+        return "the pre-activation is not kept";
+    if (gx_is_elided(group, 1, GX_EPILOGUE_OUT))
+        return "nothing reads what the activation makes";
+    return NULL;
 }
 
 const char *gx_gemm_lt_backward_refuses(const gx_group *group, const gx_ctx *ctx)
@@ -159,21 +188,12 @@ static int64_t round_up(int64_t n, int64_t unit)
     return gx_divide_up(n, unit) * unit;
 }
 
-static int64_t mask_ld(const gx_product *product)
+/* Scale, bias and residual. */
+static void add_steps(const gx_call *call, gx_lt_product *lt)
 {
-    return round_up(product->n, MASK_ALIGNMENT);
-}
-
-static void add_epilogue(const gx_group *group, gx_lt_product *lt)
-{
-    const gx_call *call = &group->call[1];
-    const gx_act act = gx_act_of(call, GX_EPILOGUE_ACT);
-    const bool has_bias = gx_has(call, GX_EPILOGUE_BIAS);
     const float scale = (float)gx_call_factor(call, GX_EPILOGUE_SCALE);
 
-    lt->out = call->arg[GX_EPILOGUE_OUT].data;
     lt->bias = gx_data(call, GX_EPILOGUE_BIAS);
-    lt->aux = gx_kept_of(group);
     lt->alpha *= scale;
     lt->beta *= scale;
     if (gx_has(call, GX_EPILOGUE_RESIDUAL)) {
@@ -181,6 +201,19 @@ static void add_epilogue(const gx_group *group, gx_lt_product *lt)
         lt->ldc = lt->n;
         lt->beta = 1.0f;
     }
+    if (gx_has(call, GX_EPILOGUE_BIAS))
+        lt->epilogue = CUBLASLT_EPILOGUE_BIAS;
+}
+
+static void add_epilogue(const gx_group *group, gx_lt_product *lt)
+{
+    const gx_call *call = &group->call[1];
+    const gx_act act = gx_act_of(call, GX_EPILOGUE_ACT);
+    const bool has_bias = gx_has(call, GX_EPILOGUE_BIAS);
+
+    add_steps(call, lt);
+    lt->out = call->arg[GX_EPILOGUE_OUT].data;
+    lt->aux = gx_kept_of(group);
     if (lt->aux != NULL) {
         lt->aux_ld = lt->n;
         lt->epilogue =
@@ -189,13 +222,10 @@ static void add_epilogue(const gx_group *group, gx_lt_product *lt)
         lt->epilogue = has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
     } else if (act == GX_ACT_RELU) {
         lt->epilogue = has_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    } else if (has_bias) {
-        lt->epilogue = CUBLASLT_EPILOGUE_BIAS;
     }
 }
 
-static void add_backward(const gx_group *group, void *workspace, gx_lt_product *lt,
-                         const gx_product *product)
+static void add_backward(const gx_group *group, void *workspace, gx_lt_product *lt)
 {
     const gx_call *call = &group->call[1];
     const bool has_sums = gx_has(&group->call[group->n_calls - 1], GX_EPILOGUE_BWD_DBIAS);
@@ -209,9 +239,9 @@ static void add_backward(const gx_group *group, void *workspace, gx_lt_product *
         return;
     }
     lt->aux = workspace;
-    lt->aux_ld = mask_ld(product);
+    lt->aux_ld = round_up(lt->n, MASK_ALIGNMENT);
     lt->epilogue = has_sums ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
-    lt->skip_bytes = (size_t)round_up(product->m * (lt->aux_ld / 8), WORKSPACE_ALIGNMENT);
+    lt->skip_bytes = (size_t)round_up(lt->m * (lt->aux_ld / 8), WORKSPACE_ALIGNMENT);
 }
 
 /* Sums along k. The library's A is our b, and the other way round. */
@@ -222,12 +252,12 @@ static void add_sums(const gx_group *group, gx_lt_product *lt)
                                                 : CUBLASLT_EPILOGUE_BGRADA;
 }
 
-static gx_lt_product describe(const gx_group *group, void *workspace)
+/* By itself. */
+static gx_lt_product describe_product(const gx_call *gemm)
 {
-    const bool is_weight = gx_is_weight(group);
-    const gx_call *gemm = &group->call[is_weight ? 1 : 0];
     const gx_product product = gx_product_of(gemm);
-    gx_lt_product lt = {
+
+    return (gx_lt_product){
         .m = product.m,
         .n = product.n,
         .k = product.k,
@@ -250,14 +280,49 @@ static gx_lt_product describe(const gx_group *group, void *workspace)
         .out = gemm->arg[GX_GEMM_OUT].data,
         .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
     };
+}
+
+static gx_lt_product describe(const gx_group *group, void *workspace)
+{
+    const bool is_weight = gx_is_weight(group);
+    gx_lt_product lt = describe_product(&group->call[is_weight ? 1 : 0]);
 
     if (is_weight)
         add_sums(group, &lt);
     else if (gx_is_backward(group))
-        add_backward(group, workspace, &lt, &product);
+        add_backward(group, workspace, &lt);
     else if (group->n_calls == 2)
         add_epilogue(group, &lt);
     return lt;
+}
+
+/* The product that leaves the pre-activation where it is kept. */
+static gx_lt_product describe_kept(const gx_group *group)
+{
+    gx_lt_product lt = describe_product(&group->call[0]);
+
+    add_steps(&group->call[1], &lt);
+    lt.out = gx_kept_of(group);
+    return lt;
+}
+
+/* The activation behind it. */
+static gx_epilogue describe_act(const gx_group *group)
+{
+    const gx_call *call = &group->call[1];
+    const gx_tensor *out = &call->arg[GX_EPILOGUE_OUT];
+    gx_epilogue e = {
+        .rows = gx_rows(out),
+        .columns = gx_columns(out),
+        .dtype = out->dtype,
+        .act = (int)gx_act_of(call, GX_EPILOGUE_ACT),
+        .x = gx_kept_of(group),
+        .out = out->data,
+        .scale = 1.0f,
+    };
+
+    e.wide = gx_epilogue_is_wide(&e);
+    return e;
 }
 
 /* The copy that goes ahead of a product which then reads it in the operand's place. */
@@ -346,6 +411,26 @@ gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
         GX_TRY(gx_relu_mask_launch(group->call[1].arg[GX_EPILOGUE_BWD_Y].data, lt.dtype,
                                    lt.m, lt.n, lt.aux_ld, lt.aux, ctx, err));
     return launch_product(&lt, prepared, ctx, err);
+}
+
+gx_status gx_gemm_lt_bias_prepare(const gx_group *group, const gx_ctx *ctx,
+                                  gx_prepared *prepared, gx_error *err)
+{
+    const gx_lt_product lt = describe_kept(group);
+    const gx_epilogue act = describe_act(group);
+
+    GX_TRY(gx_epilogue_load(&act, err));
+    return prepare_product(&lt, ctx, prepared, err);
+}
+
+gx_status gx_gemm_lt_bias_launch(const gx_group *group, const gx_prepared *prepared,
+                                 gx_ctx *ctx, gx_error *err)
+{
+    const gx_lt_product lt = describe_kept(group);
+    const gx_epilogue act = describe_act(group);
+
+    GX_TRY(launch_product(&lt, prepared, ctx, err));
+    return gx_epilogue_launch(&act, ctx, err);
 }
 
 static gx_status prepare_turned(const gx_group *group, const gx_ctx *ctx, bool of_b,

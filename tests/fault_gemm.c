@@ -84,6 +84,19 @@ static void a_batch_that_lies_as_one_matrix_is_one(void **state)
     }
 }
 
+/* --- what is launched --- */
+
+static long count_kernels(const gx_graph *graph, const char *force)
+{
+    planned of = planned_open(graph, force, 1);
+    gx_error err;
+
+    fake_begin();
+    assert_ok(planned_run(&of, &err), &err);
+    planned_close(&of);
+    return fake_calls("cudaLaunchKernelExC");
+}
+
 /* --- what is refused --- */
 
 static void alternatives_refuse_what_they_do_not_do(void **state)
@@ -135,6 +148,88 @@ static void alternatives_refuse_what_they_do_not_do(void **state)
         assert_int_equal(g.first, 0);
         test_group_refuses(&g, cases[i].why);
         test_group_close(&g);
+    }
+}
+
+/* --- the pre-activation written by the library --- */
+
+#define KEPT_HEAD                                                                \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")           \
+        INPUT("w", "[8, 16]") INPUT("xb", "[3, 6, 8]") INPUT("wb", "[3, 8, 16]") \
+            INPUT("c", "[6, 16]") INPUT("r", "[6, 16]") INPUT("s", "[16]") "ops:\n"
+#define KEPT_PRODUCT(fields) "  - {op: gemm, name: y, " fields "}\n"
+#define KEPT_STEPS(fields) "  - {op: epilogue, name: e, x: y, " fields ", out: o}\n"
+
+static void what_is_not_kept_is_not_written_ahead(void **state)
+{
+    static const struct {
+        const char *ops, *outputs;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, act: silu, pre: p"), "o, p",
+          NULL },
+        { KEPT_PRODUCT("a: xb, b: wb") KEPT_STEPS("bias: s, act: relu, pre: p"), "o, p",
+          NULL },
+        { KEPT_PRODUCT("a: x, b: w")
+              KEPT_STEPS("scale: 2, residual: r, act: tanh, pre: p"),
+          "o, p", NULL },
+        { KEPT_PRODUCT("a: x, b: w, c: c") KEPT_STEPS("bias: s, act: silu, pre: p"),
+          "o, p", NULL },
+        { KEPT_PRODUCT("a: x, b: w, c: c") KEPT_STEPS("residual: r, act: silu, pre: p"),
+          "o, p", "adds one tensor" },
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, pre: p"), "o, p",
+          "no activation" },
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("act: silu"), "o, y",
+          "nothing is done ahead" },
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, act: silu"), "o",
+          "is not kept" },
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, act: silu, pre: p"), "o",
+          "is not kept" },
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, act: silu, pre: p"), "p",
+          "nothing reads what" },
+        { KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, act: silu, pre: p"), "o, p, y",
+          "read elsewhere" },
+        { KEPT_PRODUCT("a: xb, b: wb, sum_batch: true") KEPT_STEPS("bias: s, act: silu, "
+                                                                   "pre: p"),
+          "o, p", "does not add up" },
+        { KEPT_PRODUCT("a: x, b: w, ld: {out: 17}")
+              KEPT_STEPS("act: silu, scale: 2, pre: p"),
+          "o, p", "zeros stand behind" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_group g;
+        char text[2000];
+
+        snprintf(text, sizeof text, "%s%soutputs: [%s]\n", KEPT_HEAD, cases[i].ops,
+                 cases[i].outputs);
+        test_group_open(&g, text, "tf32", "lt_bias", 2);
+        assert_int_equal(g.first, 0);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
+    }
+}
+
+/* The library's workspace is all there is, and one kernel stands behind the product. */
+static void the_activation_of_what_is_kept_is_a_launch_of_its_own(void **state)
+{
+    static const char *const precisions[] = { "f32", "tf32", "bf16", "f16" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(precisions); i++) {
+        test_walk model = test_walk_parse(
+            KEPT_HEAD KEPT_PRODUCT("a: x, b: w")
+                KEPT_STEPS("bias: s, act: gelu_tanh, pre: p") "outputs: [o, p]\n",
+            precisions[i], GX_TRAIN, 1);
+        planned of = planned_open(model.graph, "lt_bias", 1);
+
+        assert_string_equal(test_unit_of(of.plan, "e")->alternative->name, "lt_bias");
+        assert_int_equal(test_unit_of(of.plan, "e")->n_nodes, 2);
+        planned_close(&of);
+        assert_true(count_kernels(model.graph, "lt_bias") >=
+                    count_kernels(model.graph, "lt_fused") + 2);
+        test_walk_free(&model);
     }
 }
 
@@ -250,17 +345,6 @@ static void a_transposed_operand_lies_ahead_of_the_librarys_workspace(void **sta
     }
 }
 
-static long count_kernels(const gx_graph *graph, const char *force)
-{
-    planned of = planned_open(graph, force, 1);
-    gx_error err;
-
-    fake_begin();
-    assert_ok(planned_run(&of, &err), &err);
-    planned_close(&of);
-    return fake_calls("cudaLaunchKernelExC");
-}
-
 /* Once eagerly and once in the capture, at least. */
 static void the_transpose_is_a_launch_of_its_own(void **state)
 {
@@ -316,8 +400,8 @@ static void every_sample_runs_with_every_alternative(void **state)
 {
     static const char *const rows[] = { "gemm", "gemm.bwd", "epilogue", "epilogue.bwd",
                                         NULL };
-    static const char *const forced[] = { NULL,    "lt",       "tile",
-                                          "fused", "lt_fused", "kernel" };
+    static const char *const forced[] = { NULL,       "lt",      "tile",  "fused",
+                                          "lt_fused", "lt_bias", "kernel" };
     static const char *const precisions[] = { "f32", "bf16", "f16", NULL };
     int n_forced = 0;
 
@@ -338,6 +422,11 @@ static void each_call_of_a_product_may_fail(void **state)
         { HEAD, "a: xb, b: wb, c: cb, alpha: 0.5", "lt" },
         /* c has a layout of its own, and zeros stand behind the columns. */
         { HEAD, "a: xb, b: wb, n: 13, c: cb, ld: {b: 16, c: 16, out: 18}", "lt" },
+        { KEPT_HEAD,
+          "  - {op: gemm, name: f, a: x, b: w}\n"
+          "  - {op: epilogue, name: e, x: f, bias: s, act: silu, pre: p, out: o}\n"
+          "  - {op: add, name: y, a: o, b: p",
+          "lt_bias" },
         { LARGE ONE_PRODUCT, "a: a, b: b, trans_a: true, ld: {out: 257}", "lt_turned" },
         { LARGE ONE_PRODUCT, "a: ab, b: bb, trans_a: true", "lt_turned_b" },
     };
@@ -364,6 +453,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_that_lies_as_one_matrix_is_one),
         cmocka_unit_test(alternatives_refuse_what_they_do_not_do),
+        cmocka_unit_test(what_is_not_kept_is_not_written_ahead),
+        cmocka_unit_test(the_activation_of_what_is_kept_is_a_launch_of_its_own),
         cmocka_unit_test(a_transpose_ahead_is_refused_where_it_cannot_pay),
         cmocka_unit_test(a_copy_of_more_than_1_gib_is_refused),
         cmocka_unit_test(a_transposed_operand_lies_ahead_of_the_librarys_workspace),

@@ -216,6 +216,18 @@ static double wide_sum(int64_t column, int64_t unused)
          "  - {op: epilogue, name: g, x: f, residual: zero}\n"                         \
          "outputs: [g]\n"
 
+/* What an activation is applied to is kept beside what it makes. */
+#define WIDE_KEPT                                                                        \
+    HEAD                                                                                 \
+        "inputs:\n  a: {shape: [64, 64]}\n  eye: {shape: [64, 64]}\n"                    \
+        "  zero: {shape: [64, 64], init: zeros}\nparams:\n  z: {shape: [64]}\nops:\n"    \
+        "  - {op: gemm, name: f, a: a, b: eye}\n"                                        \
+        "  - {op: epilogue, name: g, x: f, bias: z, act: relu, pre: g_pre}\n"            \
+        "  - {op: gemm, name: h, a: eye, b: a, alpha: 2}\n"                              \
+        "  - {op: epilogue, name: i, x: h, scale: 0.5, residual: zero, act: relu, pre: " \
+        "i_pre}\n"                                                                       \
+        "outputs: [g, g_pre, i, i_pre]\n"
+
 static double wide_row_sum(int64_t row, int64_t unused)
 {
     double sum = 0;
@@ -468,6 +480,16 @@ const numerics_model numerics_models[] = {
         { "w.grad", 2, 64, 64, .value = wide_transposed },
         { "u.grad", 2, 64, 64, .value = wide_transposed },
         { "b.grad", 1, 64, 1, .value = wide_row_sum },
+        { 0 } } },
+    { "wide_kept",
+      WIDE_KEPT,
+      { "f32", NULL },
+      { "lt", "tile", "lt_bias", "fused", NULL },
+      { { "a", 2, 64, 64, .value = wide }, EYE, { 0 } },
+      { { "g", 2, 64, 64, .value = wide },
+        { "g_pre", 2, 64, 64, .value = wide },
+        { "i", 2, 64, 64, .value = wide },
+        { "i_pre", 2, 64, 64, .value = wide },
         { 0 } } },
     { "wide_third",
       WIDE_THIRD,
