@@ -1,6 +1,6 @@
 /* The way back through an epilogue for large matrices: the widest loads there are, and
  * column sums over the blocks of a cluster. */
-#include "cluster.cuh"
+#include "column_sums.cuh"
 #include "epilogue_kernels.h"
 #include "kernel.cuh"
 
@@ -47,7 +47,6 @@ __device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at,
     }
 }
 
-/* Threads of one column add in the order of y, blocks of a cluster in theirs. */
 template <typename T, int ACT>
 __global__ void __launch_bounds__(X *Y, 2)
     epilogue_bwd_wide_kernel(const __grid_constant__ gx_epilogue_bwd e)
@@ -55,13 +54,11 @@ __global__ void __launch_bounds__(X *Y, 2)
     constexpr int N = gx_widest<T>, WIDTH = X * N;
     __shared__ float sums[Y][WIDTH], blocks[GX_MAX_CLUSTER][WIDTH];
     T *dbias = static_cast<T *>(e.dbias);
-    const int64_t first = (int64_t)blockIdx.x * WIDTH, c = first + threadIdx.x * N;
+    const int64_t c = (int64_t)blockIdx.x * WIDTH + threadIdx.x * N;
     const int64_t row_step = (int64_t)gridDim.y * Y;
-    const int own = (int)(threadIdx.y * X + threadIdx.x);
-    const bool is_cluster = dbias != nullptr && gridDim.y > 1;
     float total[N] = {};
 
-    if (is_cluster)
+    if (dbias != nullptr && gridDim.y > 1)
         gx_arrive_at_cluster(false);
     gx_begin_kernel();
     int64_t r = (int64_t)blockIdx.y * Y + threadIdx.y;
@@ -79,31 +76,8 @@ __global__ void __launch_bounds__(X *Y, 2)
         for (; r < e.rows; r += row_step)
             go_back<1, ACT, true, T>(e, r * e.columns + c, step, total);
     }
-    if (dbias == nullptr)
-        return;
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        sums[threadIdx.y][threadIdx.x * N + i] = total[i];
-    __syncthreads();
-    float sum = 0.0f;
-
-    if (is_cluster)
-        gx_wait_for_cluster(); /* every block of it has begun */
-    if (own < WIDTH) {
-        for (int y = 0; y < Y; y++)
-            sum += sums[y][own];
-        if (is_cluster)
-            gx_store_at_first(&blocks[blockIdx.y][own], sum);
-    }
-    if (is_cluster) {
-        gx_arrive_at_cluster(true);
-        gx_wait_for_cluster();
-        sum = 0.0f;
-        for (int b = 0; own < WIDTH && b < (int)gridDim.y; b++)
-            sum += blocks[b][own];
-    }
-    if (own < WIDTH && first + own < e.columns && blockIdx.y == 0)
-        gx_store(dbias + first + own, sum);
+    if (dbias != nullptr)
+        gx_store_column_sums<X, Y>(dbias, e.columns, total, sums, blocks);
 }
 
 static const void *instance(const gx_epilogue_bwd *e)
