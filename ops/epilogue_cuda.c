@@ -1,6 +1,6 @@
 /* The CUDA alternatives of epilogue and epilogue.bwd: one kernel each, and one for a way
  * back whose column sums are a call of their own, or for such sums and the product behind
- * them. */
+ * them, or for all of these. */
 #include "epilogue_cuda.h"
 
 #include "epilogue_kernels.h"
@@ -101,7 +101,7 @@ static const char *refuses_backward(const gx_group *group, const gx_ctx *ctx)
     return group->n_calls == 2 ? gx_epilogue_refuses_split(group, 0) : NULL;
 }
 
-static gx_epilogue_bwd describe_backward(const gx_group *group)
+gx_epilogue_bwd gx_epilogue_back_of(const gx_group *group)
 {
     const gx_call *call = &group->call[0];
     const gx_tensor *dy = &call->arg[GX_EPILOGUE_BWD_DY];
@@ -127,7 +127,7 @@ static gx_epilogue_bwd describe_backward(const gx_group *group)
 static gx_status prepare_backward(const gx_group *group, const gx_ctx *ctx,
                                   gx_prepared *prepared, gx_error *err)
 {
-    const gx_epilogue_bwd e = describe_backward(group);
+    const gx_epilogue_bwd e = gx_epilogue_back_of(group);
     /* Without rows the column sums are still written: zeros. */
     const bool writes = e.columns > 0 && (e.rows > 0 || e.dbias != NULL);
 
@@ -141,24 +141,24 @@ static gx_status prepare_backward(const gx_group *group, const gx_ctx *ctx,
 static gx_status launch_backward(const gx_group *group, const gx_prepared *prepared,
                                  gx_ctx *ctx, gx_error *err)
 {
-    const gx_epilogue_bwd e = describe_backward(group);
+    const gx_epilogue_bwd e = gx_epilogue_back_of(group);
 
     return prepared->n_launches > 0 ? gx_epilogue_bwd_launch(&e, ctx, err) : GX_OK;
 }
 
 /* --- backward, large --- */
 
-static const char *refuses_wide(const gx_group *group, const gx_ctx *ctx)
+const char *gx_epilogue_refuses_wide(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = refuses_backward(group, ctx);
 
     if (reason != NULL)
         return reason;
-    const gx_epilogue_bwd e = describe_backward(group);
+    const gx_epilogue_bwd e = gx_epilogue_back_of(group);
 
     if (e.dbias != NULL && ctx->cc < GX_CLUSTER_CC)
         return "column sums over several blocks need clusters";
-    if (e.rows == 0 || e.columns == 0 || (e.dx == NULL && e.dbias == NULL))
+    if (e.rows == 0 || e.columns == 0)
         return "of size zero";
     if (e.columns % (int64_t)(VECTOR / gx_dtype_bytes(e.dtype)) != 0)
         return "rows are no multiples of 16 bytes";
@@ -167,16 +167,35 @@ static const char *refuses_wide(const gx_group *group, const gx_ctx *ctx)
     return NULL;
 }
 
+static const char *refuses_wide(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_epilogue_refuses_wide(group, ctx);
+
+    if (reason != NULL)
+        return reason;
+    const gx_epilogue_bwd e = gx_epilogue_back_of(group);
+
+    return e.dx != NULL || e.dbias != NULL ? NULL : "nothing is wanted";
+}
+
+gx_status gx_epilogue_check_wide(const gx_epilogue_bwd *back, gx_error *err)
+{
+    const uintptr_t all =
+        (uintptr_t)back->dy | (uintptr_t)back->saved | (uintptr_t)back->dx;
+
+    if (all % VECTOR == 0)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_UNSUPPORTED, "the operands are not aligned to %d bytes",
+                   VECTOR);
+}
+
 static gx_status prepare_wide(const gx_group *group, const gx_ctx *ctx,
                               gx_prepared *prepared, gx_error *err)
 {
-    const gx_epilogue_bwd e = describe_backward(group);
-    const uintptr_t all = (uintptr_t)e.dy | (uintptr_t)e.saved | (uintptr_t)e.dx;
+    const gx_epilogue_bwd e = gx_epilogue_back_of(group);
 
     (void)ctx;
-    if (all % VECTOR != 0)
-        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
-                       "the operands are not aligned to %d bytes", VECTOR);
+    GX_TRY(gx_epilogue_check_wide(&e, err));
     prepared->workspace_bytes = 0;
     prepared->n_algos = 1;
     prepared->n_launches = 1;
@@ -186,7 +205,7 @@ static gx_status prepare_wide(const gx_group *group, const gx_ctx *ctx,
 static gx_status launch_wide(const gx_group *group, const gx_prepared *prepared,
                              gx_ctx *ctx, gx_error *err)
 {
-    const gx_epilogue_bwd e = describe_backward(group);
+    const gx_epilogue_bwd e = gx_epilogue_back_of(group);
 
     (void)prepared;
     return gx_epilogue_bwd_wide_launch(&e, ctx, err);
@@ -196,6 +215,8 @@ static const char *const forward_pattern[] = { "epilogue", NULL };
 static const char *const backward_pattern[] = { "epilogue.bwd", NULL };
 static const char *const split_pattern[] = { "epilogue.bwd", "epilogue.bwd", NULL };
 static const char *const weight_pattern[] = { "epilogue.bwd", "gemm", NULL };
+static const char *const split_weight_pattern[] = { "epilogue.bwd", "epilogue.bwd",
+                                                    "gemm", NULL };
 static const char *const pair_pattern[] = { "epilogue.bwd", "gemm", "gemm", NULL };
 static const char *const pair_back_pattern[] = { "epilogue.bwd", "gemm", "gemm",
                                                  "epilogue.bwd", NULL };
@@ -206,6 +227,11 @@ static const char *const adamw_pattern[] = { "epilogue.bwd", "gemm", "adamw", NU
 #define WEIGHTS_UPDATE                                                                   \
     .repeat = GX_REPEAT_BOTH, .elides = true, .refuses = gx_gemm_weights_update_refuses, \
     .prepare = gx_gemm_weights_update_prepare, .launch = gx_gemm_weights_update_launch
+
+#define TURNED_DX                                                                   \
+    .elides = true, .refuses = gx_gemm_lt_turned_dx_refuses,                        \
+    .prepare = gx_gemm_lt_turned_dx_prepare, .launch = gx_gemm_lt_turned_dx_launch, \
+    .release = gx_lt_release
 
 const gx_alternative gx_epilogue_alternatives[] = {
     {
@@ -255,6 +281,8 @@ const gx_alternative gx_epilogue_alternatives[] = {
         .launch = gx_gemm_lt_launch,
         .release = gx_lt_release,
     },
+    { .name = "lt_turned_dx", .pattern = weight_pattern, TURNED_DX },
+    { .name = "lt_turned_dx", .pattern = split_weight_pattern, TURNED_DX },
     {
         .name = "direct_weight",
         .pattern = weight_pattern,

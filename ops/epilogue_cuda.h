@@ -31,4 +31,11 @@ const char *gx_epilogue_refuses_sums(const gx_call *call);
  * first, and its column sums by the second. */
 const char *gx_epilogue_refuses_split(const gx_group *group, int back);
 
+/* One way back, or two calls that are one, for the kernels of large matrices. */
+const char *gx_epilogue_refuses_wide(const gx_group *group, const gx_ctx *ctx);
+gx_epilogue_bwd gx_epilogue_back_of(const gx_group *group);
+/* GX_ERR_UNSUPPORTED where not every pointer allows 16 bytes at once. */
+gx_status gx_epilogue_check_wide(const gx_epilogue_bwd *back,
+                                 gx_error *err) GX_MUST_CHECK;
+
 #endif

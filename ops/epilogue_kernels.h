@@ -45,6 +45,21 @@ gx_status gx_epilogue_bwd_wide_load(const gx_epilogue_bwd *backward,
 gx_status gx_epilogue_bwd_wide_launch(const gx_epilogue_bwd *backward, gx_ctx *ctx,
                                       gx_error *err) GX_MUST_CHECK;
 
+/* Way back in f32 that stores what would be dx transposed too, whether dx is wanted or
+ * not: element (row, column) at turned[column * pitch + row], pitch a multiple of 4 and
+ * not less than rows; what lies between a row's end and the next multiple of 4 is written
+ * too. */
+typedef struct gx_epilogue_turned {
+    gx_epilogue_bwd back; /* as for the wide kernel */
+    float *turned;
+    int64_t pitch;
+} gx_epilogue_turned;
+
+gx_status gx_epilogue_turned_load(const gx_epilogue_turned *turned,
+                                  gx_error *err) GX_MUST_CHECK;
+gx_status gx_epilogue_turned_launch(const gx_epilogue_turned *turned, gx_ctx *ctx,
+                                    gx_error *err) GX_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

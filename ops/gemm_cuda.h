@@ -192,6 +192,8 @@ gx_status gx_gemm_lt_bias_prepare(const gx_group *group, const gx_ctx *ctx,
 gx_status gx_gemm_lt_bias_launch(const gx_group *group, const gx_prepared *prepared,
                                  gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
+/* --- gemm_turned_cuda.c --- */
+
 /* A product with k along the columns of both operands, of which the first is transposed
  * in the workspace before; or the second, where that is the smaller one. */
 const char *gx_gemm_lt_turned_refuses(const gx_group *group, const gx_ctx *ctx);
@@ -204,5 +206,15 @@ gx_status gx_gemm_lt_turned_launch(const gx_group *group, const gx_prepared *pre
                                    gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_lt_turned_b_launch(const gx_group *group, const gx_prepared *prepared,
                                      gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* The gradient of a weight behind the way back whose dx it reads, and the bias's sums of
+ * that between them or with it: dx is left transposed in the workspace when it is made.
+ */
+const char *gx_gemm_lt_turned_dx_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_lt_turned_dx_prepare(const gx_group *group, const gx_ctx *ctx,
+                                       gx_prepared *prepared,
+                                       gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_lt_turned_dx_launch(const gx_group *group, const gx_prepared *prepared,
+                                      gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 #endif

@@ -1,25 +1,15 @@
-/* Products by cuBLASLt: plain, with an operand transposed before, with the epilogue or
- * what of it stands ahead of the activation, with the derivative of the epilogue, and
- * with the sums that a bias wants. */
-#include "epilogue_kernels.h"
+/* Products by cuBLASLt: plain, with the epilogue or what of it stands ahead of the
+ * activation, with the derivative of the epilogue, and with the sums that a bias wants.
+ */
 #include "gemm_cuda.h"
+#include "gemm_lt.h"
 #include "gemm_tile.h"
-#include "lt.h"
-#include "move_kernels.h"
 
 enum {
     MASK_ALIGNMENT = 128, /* bits of a row of the relu mask */
     AUX_ALIGNMENT = 8,    /* elements of a row that an epilogue keeps */
-    AUX_BYTES = 16,
-    WORKSPACE_ALIGNMENT = 256,
-    COPY_ALIGNMENT = 4 /* elements of 4 bytes: the library's widest loads take 16 */
+    AUX_BYTES = 16
 };
-
-/* Multiplications below which no copy pays: all of the product takes less than the launch
- * of one. Plans of small models are then made no slower by trying it. */
-#define LEAST_TURNED 0x1p24
-/* Bytes of a copy: a workspace that large is missed elsewhere. */
-#define MOST_TURNED 0x1p30
 
 /* --- when it applies --- */
 
@@ -39,41 +29,6 @@ const char *gx_gemm_lt_refuses(const gx_group *group, const gx_ctx *ctx)
     if (product.n_batches > INT32_MAX)
         return "cuBLASLt has batches of up to 2^31 - 1";
     return NULL;
-}
-
-/* The tensor cores of sm_90 take tf32 along k alone, so that a product whose operands
- * both have k along their columns is far slower than one where one has it along its rows;
- * of 16 bits they take either. */
-static const char *refuses_turned(const gx_group *group, const gx_ctx *ctx, bool of_b)
-{
-    const char *reason = gx_gemm_lt_refuses(group, ctx);
-
-    if (reason != NULL)
-        return reason;
-    const gx_product product = gx_product_of(&group->call[0]);
-    const double k = (double)product.k * (double)product.n_batches;
-
-    if (product.dtype != GX_F32 || product.precision != GX_PRECISION_TF32)
-        return "only tf32 gains by it";
-    if (!product.trans_a || product.trans_b)
-        return "k runs along the rows of an operand already";
-    if (of_b && product.n >= product.m)
-        return "the first operand is not the larger one";
-    if (k * (double)product.m * (double)product.n < LEAST_TURNED)
-        return "too small for a copy to pay";
-    if (k * (double)(of_b ? product.n : product.m) * sizeof(float) > MOST_TURNED)
-        return "the copy would have more than 1 GiB";
-    return NULL;
-}
-
-const char *gx_gemm_lt_turned_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_turned(group, ctx, false);
-}
-
-const char *gx_gemm_lt_turned_b_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_turned(group, ctx, true);
 }
 
 /* Rows of what an epilogue keeps or reads lie n elements apart. */
@@ -183,11 +138,6 @@ const char *gx_gemm_lt_weight_refuses(const gx_group *group, const gx_ctx *ctx)
 
 /* --- what is asked of the library --- */
 
-static int64_t round_up(int64_t n, int64_t unit)
-{
-    return gx_divide_up(n, unit) * unit;
-}
-
 /* Scale, bias and residual. */
 static void add_steps(const gx_call *call, gx_lt_product *lt)
 {
@@ -239,9 +189,10 @@ static void add_backward(const gx_group *group, void *workspace, gx_lt_product *
         return;
     }
     lt->aux = workspace;
-    lt->aux_ld = round_up(lt->n, MASK_ALIGNMENT);
+    lt->aux_ld = gx_round_up(lt->n, MASK_ALIGNMENT);
     lt->epilogue = has_sums ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
-    lt->skip_bytes = (size_t)round_up(lt->m * (lt->aux_ld / 8), WORKSPACE_ALIGNMENT);
+    lt->skip_bytes =
+        (size_t)gx_round_up(lt->m * (lt->aux_ld / 8), GX_WORKSPACE_ALIGNMENT);
 }
 
 /* Sums along k. The library's A is our b, and the other way round. */
@@ -252,8 +203,7 @@ static void add_sums(const gx_group *group, gx_lt_product *lt)
                                                 : CUBLASLT_EPILOGUE_BGRADA;
 }
 
-/* By itself. */
-static gx_lt_product describe_product(const gx_call *gemm)
+gx_lt_product gx_gemm_lt_product(const gx_call *gemm)
 {
     const gx_product product = gx_product_of(gemm);
 
@@ -285,7 +235,7 @@ static gx_lt_product describe_product(const gx_call *gemm)
 static gx_lt_product describe(const gx_group *group, void *workspace)
 {
     const bool is_weight = gx_is_weight(group);
-    gx_lt_product lt = describe_product(&group->call[is_weight ? 1 : 0]);
+    gx_lt_product lt = gx_gemm_lt_product(&group->call[is_weight ? 1 : 0]);
 
     if (is_weight)
         add_sums(group, &lt);
@@ -299,7 +249,7 @@ static gx_lt_product describe(const gx_group *group, void *workspace)
 /* The product that leaves the pre-activation where it is kept. */
 static gx_lt_product describe_kept(const gx_group *group)
 {
-    gx_lt_product lt = describe_product(&group->call[0]);
+    gx_lt_product lt = gx_gemm_lt_product(&group->call[0]);
 
     add_steps(&group->call[1], &lt);
     lt.out = gx_kept_of(group);
@@ -325,38 +275,6 @@ static gx_epilogue describe_act(const gx_group *group)
     return e;
 }
 
-/* The copy that goes ahead of a product which then reads it in the operand's place. */
-static gx_turn turn_operand(gx_lt_product *lt, bool of_b, void *workspace)
-{
-    const void **data = of_b ? &lt->b : &lt->a;
-    int64_t *ld = of_b ? &lt->ldb : &lt->lda;
-    int64_t *stride = of_b ? &lt->stride_b : &lt->stride_a;
-    bool *trans = of_b ? &lt->trans_b : &lt->trans_a;
-    const int64_t lines = of_b ? lt->n : lt->m;
-    const int64_t pitch = round_up(lt->k, COPY_ALIGNMENT);
-    const int64_t n_copies = *stride != 0 ? lt->n_batches : 1; /* 0: all share it */
-    gx_turn turn = {
-        .rows = lt->k,
-        .columns = lines,
-        .row_from = *ld,
-        .column_to = pitch,
-        .element_bytes = (int32_t)gx_dtype_bytes(lt->dtype),
-        .from = *data,
-        .to = workspace,
-    };
-
-    if (n_copies > 1)
-        turn.axis[turn.n_axes++] = gx_move_along(n_copies, *stride, lines * pitch);
-    gx_turn_finish(&turn);
-    *data = workspace;
-    *ld = pitch;
-    *stride = *stride != 0 ? lines * pitch : 0;
-    *trans = !*trans;
-    lt->skip_bytes = (size_t)round_up(n_copies * lines * pitch * turn.element_bytes,
-                                      WORKSPACE_ALIGNMENT);
-    return turn;
-}
-
 static bool needs_mask(const gx_lt_product *lt)
 {
     return lt->epilogue == CUBLASLT_EPILOGUE_DRELU ||
@@ -365,22 +283,16 @@ static bool needs_mask(const gx_lt_product *lt)
 
 /* --- hooks --- */
 
-/* Before there is a workspace: any address that is as aligned as one. */
-static void *planned_workspace(void)
-{
-    return (void *)(uintptr_t)WORKSPACE_ALIGNMENT;
-}
-
-static gx_status prepare_product(const gx_lt_product *lt, const gx_ctx *ctx,
-                                 gx_prepared *prepared, gx_error *err)
+gx_status gx_gemm_lt_prepare_product(const gx_lt_product *lt, const gx_ctx *ctx,
+                                     gx_prepared *prepared, gx_error *err)
 {
     if (lt->ld_out > lt->n)
         GX_TRY(gx_zero_rest_load(lt->dtype, err));
     return gx_lt_prepare(lt, ctx, prepared, err);
 }
 
-static gx_status launch_product(const gx_lt_product *lt, const gx_prepared *prepared,
-                                gx_ctx *ctx, gx_error *err)
+gx_status gx_gemm_lt_launch_product(const gx_lt_product *lt, const gx_prepared *prepared,
+                                    gx_ctx *ctx, gx_error *err)
 {
     if (lt->ld_out > lt->n)
         GX_TRY(gx_zero_rest_launch(lt->out, lt->dtype, lt->m * lt->n_batches, lt->n,
@@ -391,7 +303,7 @@ static gx_status launch_product(const gx_lt_product *lt, const gx_prepared *prep
 gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
                              gx_prepared *prepared, gx_error *err)
 {
-    const gx_lt_product lt = describe(group, planned_workspace());
+    const gx_lt_product lt = describe(group, gx_planned_workspace());
 
     if (lt.aux != NULL && gx_alignment_of(lt.aux, AUX_BYTES) < AUX_BYTES)
         return GX_FAIL(err, GX_ERR_UNSUPPORTED,
@@ -399,7 +311,7 @@ gx_status gx_gemm_lt_prepare(const gx_group *group, const gx_ctx *ctx,
                        AUX_BYTES);
     if (needs_mask(&lt))
         GX_TRY(gx_relu_mask_load(lt.dtype, err));
-    return prepare_product(&lt, ctx, prepared, err);
+    return gx_gemm_lt_prepare_product(&lt, ctx, prepared, err);
 }
 
 gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
@@ -410,7 +322,7 @@ gx_status gx_gemm_lt_launch(const gx_group *group, const gx_prepared *prepared,
     if (needs_mask(&lt))
         GX_TRY(gx_relu_mask_launch(group->call[1].arg[GX_EPILOGUE_BWD_Y].data, lt.dtype,
                                    lt.m, lt.n, lt.aux_ld, lt.aux, ctx, err));
-    return launch_product(&lt, prepared, ctx, err);
+    return gx_gemm_lt_launch_product(&lt, prepared, ctx, err);
 }
 
 gx_status gx_gemm_lt_bias_prepare(const gx_group *group, const gx_ctx *ctx,
@@ -420,7 +332,7 @@ gx_status gx_gemm_lt_bias_prepare(const gx_group *group, const gx_ctx *ctx,
     const gx_epilogue act = describe_act(group);
 
     GX_TRY(gx_epilogue_load(&act, err));
-    return prepare_product(&lt, ctx, prepared, err);
+    return gx_gemm_lt_prepare_product(&lt, ctx, prepared, err);
 }
 
 gx_status gx_gemm_lt_bias_launch(const gx_group *group, const gx_prepared *prepared,
@@ -429,50 +341,6 @@ gx_status gx_gemm_lt_bias_launch(const gx_group *group, const gx_prepared *prepa
     const gx_lt_product lt = describe_kept(group);
     const gx_epilogue act = describe_act(group);
 
-    GX_TRY(launch_product(&lt, prepared, ctx, err));
+    GX_TRY(gx_gemm_lt_launch_product(&lt, prepared, ctx, err));
     return gx_epilogue_launch(&act, ctx, err);
-}
-
-static gx_status prepare_turned(const gx_group *group, const gx_ctx *ctx, bool of_b,
-                                gx_prepared *prepared, gx_error *err)
-{
-    gx_lt_product lt = describe(group, NULL);
-    const gx_turn turn = turn_operand(&lt, of_b, planned_workspace());
-
-    GX_TRY(gx_turn_load(&turn, err));
-    return prepare_product(&lt, ctx, prepared, err);
-}
-
-static gx_status launch_turned(const gx_group *group, const gx_prepared *prepared,
-                               bool of_b, gx_ctx *ctx, gx_error *err)
-{
-    gx_lt_product lt = describe(group, NULL);
-    const gx_turn turn = turn_operand(&lt, of_b, ctx->workspace);
-
-    GX_TRY(gx_turn_launch(&turn, ctx, err));
-    return launch_product(&lt, prepared, ctx, err);
-}
-
-gx_status gx_gemm_lt_turned_prepare(const gx_group *group, const gx_ctx *ctx,
-                                    gx_prepared *prepared, gx_error *err)
-{
-    return prepare_turned(group, ctx, false, prepared, err);
-}
-
-gx_status gx_gemm_lt_turned_launch(const gx_group *group, const gx_prepared *prepared,
-                                   gx_ctx *ctx, gx_error *err)
-{
-    return launch_turned(group, prepared, false, ctx, err);
-}
-
-gx_status gx_gemm_lt_turned_b_prepare(const gx_group *group, const gx_ctx *ctx,
-                                      gx_prepared *prepared, gx_error *err)
-{
-    return prepare_turned(group, ctx, true, prepared, err);
-}
-
-gx_status gx_gemm_lt_turned_b_launch(const gx_group *group, const gx_prepared *prepared,
-                                     gx_ctx *ctx, gx_error *err)
-{
-    return launch_turned(group, prepared, true, ctx, err);
 }

@@ -335,5 +335,12 @@ const char *const gx_gemm_bwd_samples[] = {
              "tanh}"),
     BWD_MORE("[3, 5, 6]", "[4, 8]", "[3, 5, 9]",
              ", n: 7, alpha: 2, ld: {a: 6, b: 8, c: 8, out: 9}"),
+    /* Large enough to transpose the gradient of the product for that of the weight. */
+    BWD("[259, 258]", "[258, 256]", "259", "256",
+        ", pre: kept, epilogue: {act: gelu_tanh}", ALL, "da, db, dbias"),
+    BWD("[262, 250]", "[260, 250]", "262", "260", ", y: kept, epilogue: {act: relu}",
+        ", trans_b: true, db: db", "db"),
+    BWD("[2, 130, 258]", "[258, 256]", "2, 130", "256",
+        ", alpha: 0.5, pre: kept, epilogue: {act: silu}", ALL, "da, db, dbias"),
     NULL
 };

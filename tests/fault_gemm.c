@@ -359,6 +359,22 @@ static void the_transpose_is_a_launch_of_its_own(void **state)
     test_walk_free(&model);
 }
 
+/* The way back is one kernel, transposed or not. */
+static void dx_is_transposed_without_a_launch_of_its_own(void **state)
+{
+    test_walk model = test_walk_parse(
+        LARGE
+        "ops:\n  - {op: epilogue.bwd, name: r, dy: b, y: b, act: relu, dx: dx}\n"
+        "  - {op: epilogue.bwd, name: sums, dy: dx, dbias: g}\n"
+        "  - {op: gemm, name: y, a: a, b: dx, trans_a: true}\noutputs: [g, dx, y]\n",
+        "tf32", GX_TRAIN, 1);
+
+    (void)state;
+    assert_int_equal(count_kernels(model.graph, "lt_turned_dx"),
+                     count_kernels(model.graph, "wide_fused"));
+    test_walk_free(&model);
+}
+
 static void every_sample_runs_with_an_operand_transposed(void **state)
 {
     static const char *const rows[] = { "gemm", NULL };
@@ -459,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_copy_of_more_than_1_gib_is_refused),
         cmocka_unit_test(a_transposed_operand_lies_ahead_of_the_librarys_workspace),
         cmocka_unit_test(the_transpose_is_a_launch_of_its_own),
+        cmocka_unit_test(dx_is_transposed_without_a_launch_of_its_own),
         cmocka_unit_test(every_sample_runs_with_an_operand_transposed),
         cmocka_unit_test(keys_tell_apart_what_is_used_of_rows),
         cmocka_unit_test(every_sample_runs_with_every_alternative),

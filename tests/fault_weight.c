@@ -147,6 +147,157 @@ static void operands_that_are_not_aligned_are_refused(void **state)
     }
 }
 
+/* --- dx transposed when it is made --- */
+
+#define TURNED_HEAD                                                                \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[259, 258]")         \
+        INPUT("d", "[259, 256]") INPUT("e", "[259, 256]") INPUT("f", "[259, 254]") \
+            INPUT("u", "[258, 259]") INPUT("xb", "[2, 130, 258]")                  \
+                INPUT("db", "[2, 130, 256]") INPUT("x4", "[4, 258]")               \
+                    INPUT("d4", "[4, 256]") "ops:\n"
+#define TURNED_BACK(dy, more)                                                           \
+    "  - {op: epilogue.bwd, name: r, dy: " dy ", y: " dy ", act: relu, dx: dx" more "}" \
+    "\n"
+#define TURNED_SUMS "  - {op: epilogue.bwd, name: s, dy: dx, dbias: g}\n"
+
+static void dx_is_transposed_where_the_product_reads_it_and_it_pays(void **state)
+{
+    static const struct {
+        const char *ops, *precision, *outputs;
+        int32_t n;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { TURNED_BACK("d", "") TURNED_SUMS PRODUCT("a: x, b: dx, trans_a: true"), "tf32",
+          "g, dx, y", 3, NULL },
+        { TURNED_BACK("d", "") TURNED_SUMS PRODUCT("a: dx, b: x, trans_a: true"), "tf32",
+          "g, y", 3, NULL },
+        { TURNED_BACK("d", "") PRODUCT("a: x, b: dx, trans_a: true, alpha: 2"), "tf32",
+          "y, dx", 2, NULL },
+        { TURNED_BACK("d", ", dbias: g") PRODUCT("a: x, b: dx, trans_a: true"), "tf32",
+          "g, y", 2, NULL },
+        { TURNED_BACK("db", ", dbias: g")
+              PRODUCT("a: xb, b: dx, trans_a: true, sum_batch: true"),
+          "tf32", "g, y", 2, NULL },
+        { TURNED_BACK("d", "") PRODUCT("a: x, b: dx, trans_a: true"), "f32", "y", 2,
+          "only tf32" },
+        { TURNED_BACK("d", "") PRODUCT("a: x, b: dx, trans_a: true"), "bf16", "y", 2,
+          "only tf32" },
+        { TURNED_BACK("d4", "") PRODUCT("a: x4, b: dx, trans_a: true"), "tf32", "y", 2,
+          "too small" },
+        { TURNED_BACK("d", "") PRODUCT("a: u, b: dx"), "tf32", "y", 2,
+          "an operand already" },
+        { TURNED_BACK("d", "") PRODUCT("a: x, b: e, trans_a: true"), "tf32", "dx, y", 2,
+          "does not read dx" },
+        { "  - {op: epilogue.bwd, name: r, dy: d, dbias: g}\n" PRODUCT(
+              "a: x, b: d, trans_a: true"),
+          "tf32", "g, y", 2, "does not read dx" },
+        { TURNED_BACK("d", "") PRODUCT("a: dx, b: dx, trans_a: true"), "tf32", "y", 2,
+          "the group makes twice" },
+        { TURNED_BACK("d", "")
+              PRODUCT("a: x, b: dx, trans_a: true, n: 255, ld: {b: 256}"),
+          "tf32", "y", 2, "a part of dx" },
+        { TURNED_BACK("db", "") PRODUCT("a: xb, b: dx, trans_a: true"), "tf32", "y", 2,
+          "parts by themselves" },
+        { TURNED_BACK("f", "") PRODUCT("a: x, b: dx, trans_a: true"), "tf32", "y", 2,
+          "no multiples of 16 bytes" },
+        { TURNED_BACK("d", "") "  - {op: epilogue.bwd, name: s, dy: e, dbias: "
+                               "g}\n" PRODUCT("a: x, b: dx, trans_a: true"),
+          "tf32", "g, y", 3, "not of this epilogue" },
+        { TURNED_BACK("d", ", dbias: h")
+              TURNED_SUMS PRODUCT("a: x, b: dx, trans_a: true"),
+          "tf32", "h, g, y", 3, "two gradients" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[3000];
+        test_group g;
+
+        snprintf(text, sizeof text, "%s%soutputs: [%s]\n", TURNED_HEAD, cases[i].ops,
+                 cases[i].outputs);
+        test_group_open(&g, text, cases[i].precision, "lt_turned_dx", cases[i].n);
+        assert_int_equal(g.first, 0);
+        test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
+    }
+}
+
+static const char turned_model[] = TURNED_HEAD TURNED_BACK("d", "")
+    TURNED_SUMS PRODUCT("a: x, b: dx, trans_a: true") OUTPUTS("g, dx, y");
+
+static void column_sums_of_a_transposed_dx_need_clusters(void **state)
+{
+    const gx_ctx older = { .cc = 80, .shared_optin_bytes = 100 << 10 };
+    test_group g;
+
+    (void)state;
+    test_group_open(&g, turned_model, "tf32", "lt_turned_dx", 3);
+    assert_has(g.at->refuses(&g.group, &older), "need clusters");
+    test_group_close(&g);
+}
+
+/* The way back loads vectors; the product's other operand may stand anywhere. */
+static void a_dx_that_is_not_aligned_is_not_transposed(void **state)
+{
+    static const int args[] = { GX_EPILOGUE_BWD_DY, GX_EPILOGUE_BWD_Y,
+                                GX_EPILOGUE_BWD_DX };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(args); i++) {
+        gx_prepared prepared = { .n_algos = 1 };
+        gx_error err = { 0 };
+        test_group g;
+
+        test_group_open(&g, turned_model, "tf32", "lt_turned_dx", 3);
+        test_group_align(&g);
+        g.calls[0].arg[args[i]].data = (char *)g.calls[0].arg[args[i]].data + 8;
+        assert_int_equal(g.at->prepare(&g.group, &test_card, &prepared, &err),
+                         GX_ERR_UNSUPPORTED);
+        assert_has(err.message, "are not aligned to 16 bytes");
+        assert_null(prepared.state);
+        test_group_close(&g);
+    }
+}
+
+/* Its rows start at multiples of 16 bytes, ahead of the library's own workspace, and
+ * where nothing else reads dx the transposed is all that is stored. */
+static void a_transposed_dx_lies_ahead_of_the_librarys_workspace(void **state)
+{
+    enum { LIBRARY = 4096 }; /* of the simulated one */
+    static const struct {
+        const char *ops, *outputs;
+        size_t copy_bytes;
+        bool is_elided;
+    } cases[] = {
+        { TURNED_BACK("d", "") TURNED_SUMS PRODUCT("a: x, b: dx, trans_a: true"), "g, y",
+          256 * 260 * 4, true },
+        { TURNED_BACK("d", "") TURNED_SUMS PRODUCT("a: x, b: dx, trans_a: true"),
+          "g, dx, y", 256 * 260 * 4, false },
+        { TURNED_BACK("d", "") PRODUCT("a: dx, b: x, trans_a: true"), "y", 256 * 260 * 4,
+          true },
+        { TURNED_BACK("db", "") PRODUCT("a: xb, b: dx, trans_a: true, sum_batch: true"),
+          "y", 256 * 260 * 4, true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[3000];
+
+        snprintf(text, sizeof text, "%s%soutputs: [%s]\n", TURNED_HEAD, cases[i].ops,
+                 cases[i].outputs);
+        test_walk model = test_walk_parse(text, "tf32", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, "lt_turned_dx", 1);
+        const gx_unit *unit = test_unit_of(of.plan, "y");
+
+        assert_string_equal(unit->alternative->name, "lt_turned_dx");
+        assert_ptr_equal(unit, test_unit_of(of.plan, "r"));
+        assert_int_equal(unit->workspace_bytes, cases[i].copy_bytes + LIBRARY);
+        assert_int_equal(unit->elided[GX_EPILOGUE_BWD_DX], cases[i].is_elided);
+        planned_close(&of);
+        test_walk_free(&model);
+    }
+}
+
 /* --- each sample through each alternative --- */
 
 static void every_sample_runs_with_every_alternative(void **state)
@@ -159,6 +310,7 @@ static void every_sample_runs_with_every_alternative(void **state)
     (void)state;
     for (size_t k = 0; k < ARRAY_SIZE(forced); k++)
         assert_true(planned_samples(rows, precisions, forced[k], NULL, NULL) > 10);
+    assert_true(planned_samples(rows, precisions, "lt_turned_dx", NULL, NULL) >= 3);
     assert_int_equal(fake_live(), 0);
 }
 
@@ -194,12 +346,19 @@ static void a_bias_alone_or_with_its_weight_goes_to_lane_1(void **state)
 
 static void each_call_may_fail(void **state)
 {
-    static const char *const names[] = { "direct_weight", "lt_weight", "wide_fused" };
+    static const struct {
+        const char *text, *force;
+    } cases[] = {
+        { planned_layers, "direct_weight" },
+        { planned_layers, "lt_weight" },
+        { planned_layers, "wide_fused" },
+        { turned_model, "lt_turned_dx" },
+    };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        test_walk model = test_walk_parse(planned_layers, "", GX_TRAIN, 1);
-        planned of = planned_open(model.graph, names[i], 2);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_walk model = test_walk_parse(cases[i].text, "tf32", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, cases[i].force, 2);
 
         assert_true(gx_plan_info_get(of.plan).n_forced > 0);
         assert_true(path_fail_some_calls(planned_run, &of, 3) > 20);
@@ -213,6 +372,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_refuse_what_they_do_not_do),
         cmocka_unit_test(operands_that_are_not_aligned_are_refused),
+        cmocka_unit_test(dx_is_transposed_where_the_product_reads_it_and_it_pays),
+        cmocka_unit_test(column_sums_of_a_transposed_dx_need_clusters),
+        cmocka_unit_test(a_dx_that_is_not_aligned_is_not_transposed),
+        cmocka_unit_test(a_transposed_dx_lies_ahead_of_the_librarys_workspace),
         cmocka_unit_test(every_sample_runs_with_every_alternative),
         cmocka_unit_test(a_bias_alone_or_with_its_weight_goes_to_lane_1),
         cmocka_unit_test(each_call_may_fail),

@@ -124,6 +124,19 @@ static double fifteen(int64_t row, int64_t column)
          "f32}\nbackward: loss\noptimizer: {" optimizer ": {}}\noutputs: [w.grad, "     \
          "b.grad]\n"
 
+/* The same of a way back and of the gradient of a weight that reads what it makes, as
+ * either operand and large enough to have it transposed: x as it is, and sums of it. */
+#define TURNED_SUMS                                                                  \
+    HEAD "inputs:\n  dy: {shape: [1536, 128]}\n  ones: {shape: [1536, 128], init: "  \
+         "ones}\nops:\n"                                                             \
+         "  - {op: epilogue.bwd, name: back, dy: dy, y: ones, act: relu, dx: dx}\n"  \
+         "  - {op: epilogue.bwd, name: bias, dy: dx, dbias: bias}\n"                 \
+         "  - {op: gemm, name: weight, a: ones, b: dx, trans_a: true}\n"             \
+         "  - {op: epilogue.bwd, name: back2, dy: dy, y: ones, act: relu, dx: dx2, " \
+         "dbias: bias2}\n"                                                           \
+         "  - {op: gemm, name: weight2, a: dx2, b: ones, trans_a: true}\n"           \
+         "outputs: [dx, bias, weight, bias2, weight2]\n"
+
 static double one_and_small(int64_t row, int64_t column)
 {
     (void)column;
@@ -346,6 +359,12 @@ static double sum_of_shares(int64_t column, int64_t unused)
         name, 1, 8, 1, .value = sum, .addend = one_and_small, .n_addends = n \
     }
 
+#define TURNED_SUM(name, rank, rows, columns)                                       \
+    {                                                                               \
+        name, rank, rows, columns, .value = sum_of_halves, .addend = one_and_small, \
+                                   .n_addends = 1536                                \
+    }
+
 /* A loss whose derivative is summed up; and that loss behind a product of wide numbers.
  */
 #define SUMS(name, text, x, addend_of, sum, rounding)             \
@@ -447,6 +466,17 @@ const numerics_model numerics_models[] = {
         { "weight2", 2, 8, 8, .value = sum_of_layer },
         { "dx", 2, 192, 8, .value = one_and_small },
         { "dx2", 2, 192, 8, .value = one_and_small },
+        { 0 } } },
+    { "turned_sums",
+      TURNED_SUMS,
+      { "f32", "tf32", NULL },
+      { "lt_turned_dx", "wide_fused", NULL },
+      { { "dy", 2, 1536, 128, .value = one_and_small }, { 0 } },
+      { { "dx", 2, 1536, 128, .value = one_and_small },
+        TURNED_SUM("bias", 1, 128, 1),
+        TURNED_SUM("weight", 2, 128, 128),
+        TURNED_SUM("bias2", 1, 128, 1),
+        TURNED_SUM("weight2", 2, 128, 128),
         { 0 } } },
     SMALL_UPDATE("small_adam", "adam"),
     SMALL_UPDATE("small_adamw", "adamw"),
