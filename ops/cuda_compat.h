@@ -16,6 +16,18 @@ typedef void gx_driver_log_fn(void *user, unsigned level, char *message, size_t 
 typedef int gx_driver_log_register_fn(gx_driver_log_fn *callback, void *user,
                                       void **handle);
 
+/* A function of the driver, in the form that CUDA 12.0 has. */
+static inline cudaError_t gx_compat_driver_entry(
+    const char *name, void **function, enum cudaDriverEntryPointQueryResult *found)
+{
+#if CUDART_VERSION >= 12050
+    return cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault,
+                                            found);
+#else
+    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault, found);
+#endif
+}
+
 /* --- graphs: the forms that tell edges' data, which a graph with programmatic edges
  * needs --- */
 

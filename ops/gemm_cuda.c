@@ -331,6 +331,14 @@ const gx_alternative gx_gemm_alternatives[] = {
         .launch = gx_gemm_direct_launch,
     },
     {
+        .name = "wgmma",
+        .pattern = gemm_pattern,
+        .refuses = gx_gemm_wgmma_refuses,
+        .prepare = gx_gemm_wgmma_prepare,
+        .launch = gx_gemm_wgmma_launch,
+        .release = gx_gemm_wgmma_release,
+    },
+    {
         .name = "lt_fused",
         .pattern = forward_pattern,
         .elides = true,
@@ -363,6 +371,15 @@ const gx_alternative gx_gemm_alternatives[] = {
         .refuses = gx_gemm_direct_forward_refuses,
         .prepare = gx_gemm_direct_prepare,
         .launch = gx_gemm_direct_launch,
+    },
+    {
+        .name = "wgmma_fused",
+        .pattern = forward_pattern,
+        .elides = true,
+        .refuses = gx_gemm_wgmma_forward_refuses,
+        .prepare = gx_gemm_wgmma_prepare,
+        .launch = gx_gemm_wgmma_launch,
+        .release = gx_gemm_wgmma_release,
     },
     {
         .name = "fused",
@@ -398,6 +415,15 @@ const gx_alternative gx_gemm_alternatives[] = {
         .launch = gx_gemm_direct_launch,
     },
     {
+        .name = "wgmma_fused",
+        .pattern = backward_pattern,
+        .elides = true,
+        .refuses = gx_gemm_wgmma_backward_refuses,
+        .prepare = gx_gemm_wgmma_prepare,
+        .launch = gx_gemm_wgmma_launch,
+        .release = gx_gemm_wgmma_release,
+    },
+    {
         .name = "lt_fused",
         .pattern = split_pattern,
         .elides = true,
@@ -421,6 +447,15 @@ const gx_alternative gx_gemm_alternatives[] = {
         .refuses = gx_gemm_direct_backward_refuses,
         .prepare = gx_gemm_direct_prepare,
         .launch = gx_gemm_direct_launch,
+    },
+    {
+        .name = "wgmma_fused",
+        .pattern = split_pattern,
+        .elides = true,
+        .refuses = gx_gemm_wgmma_backward_refuses,
+        .prepare = gx_gemm_wgmma_prepare,
+        .launch = gx_gemm_wgmma_launch,
+        .release = gx_gemm_wgmma_release,
     },
     {
         .name = "chain",

@@ -134,6 +134,18 @@ gx_status gx_gemm_direct_launch(const gx_group *group, const gx_prepared *prepar
 gx_status gx_take_shape(const bool *fits, int n, gx_prepared *prepared, int *shape,
                         gx_error *err) GX_MUST_CHECK;
 
+/* --- gemm_wgmma_cuda.c --- */
+
+/* Large products of bf16 and f16 on sm_90, alone, and with what follows. */
+const char *gx_gemm_wgmma_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_wgmma_forward_refuses(const gx_group *group, const gx_ctx *ctx);
+const char *gx_gemm_wgmma_backward_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
+                                gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_wgmma_launch(const gx_group *group, const gx_prepared *prepared,
+                               gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+void gx_gemm_wgmma_release(gx_prepared *prepared);
+
 /* --- gemm_pair_cuda.c --- */
 
 /* Both gradients of a layer: weight and data, with the bias's in front and the way back

@@ -1,6 +1,7 @@
 /* The simulated CUDA: the device, memory, copies, kernels. */
 #include "fake_cuda_parts.h"
 
+#include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,80 @@ cudaError_t __wrap_cudaProfilerStop(void)
     ENTER(cudaProfilerStop);
     return fake_is_real() ? __real_cudaProfilerStop() : cudaSuccess;
 }
+
+/* --- functions of the driver --- */
+
+#if CUDART_VERSION >= 12050
+WRAPS(cudaGetDriverEntryPointByVersion);
+#else
+WRAPS(cudaGetDriverEntryPoint);
+#endif
+
+/* Looks at what the driver would refuse. Nobody reads a map: no kernel runs. */
+static CUresult simulate_map(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
+                             void *data, const cuuint64_t *sizes,
+                             const cuuint64_t *strides, const cuuint32_t *box,
+                             const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                             CUtensorMapSwizzle swizzle,
+                             CUtensorMapL2promotion promotion,
+                             CUtensorMapFloatOOBfill fill)
+{
+    const int planned = fake_enter("cuTensorMapEncodeTiled");
+
+    (void)type, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+    if (planned != 0)
+        return (CUresult)planned;
+    if ((uintptr_t)map % 64 != 0 || rank != 2 || (uintptr_t)data % 16 != 0 ||
+        strides[0] % 16 != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (cuuint32_t i = 0; i < rank; i++) {
+        if (sizes[i] == 0 || box[i] == 0 || box[i] > 256 || steps[i] != 1)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    memset(map, 0, sizeof *map);
+    return CUDA_SUCCESS;
+}
+
+/* One function alone is asked for. */
+static cudaError_t simulate_entry(const char *name, void **function,
+                                  enum cudaDriverEntryPointQueryResult *found)
+{
+    CUresult (*const map)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *,
+                          const cuuint64_t *, const cuuint64_t *, const cuuint32_t *,
+                          const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                          CUtensorMapL2promotion, CUtensorMapFloatOOBfill) = simulate_map;
+
+    *function = NULL;
+    *found = cudaDriverEntryPointSymbolNotFound;
+    if (strcmp(name, "cuTensorMapEncodeTiled") == 0 && card.driver >= 12000) {
+        memcpy(function, &map, sizeof map);
+        *found = cudaDriverEntryPointSuccess;
+    }
+    return cudaSuccess;
+}
+
+#if CUDART_VERSION >= 12050
+cudaError_t __wrap_cudaGetDriverEntryPointByVersion(
+    const char *name, void **function, unsigned version, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult *found)
+{
+    ENTER(cudaGetDriverEntryPointByVersion);
+    if (fake_is_real())
+        return __real_cudaGetDriverEntryPointByVersion(name, function, version, flags,
+                                                       found);
+    return simulate_entry(name, function, found);
+}
+#else
+cudaError_t __wrap_cudaGetDriverEntryPoint(const char *name, void **function,
+                                           unsigned long long flags,
+                                           enum cudaDriverEntryPointQueryResult *found)
+{
+    ENTER(cudaGetDriverEntryPoint);
+    if (fake_is_real())
+        return __real_cudaGetDriverEntryPoint(name, function, flags, found);
+    return simulate_entry(name, function, found);
+}
+#endif
 
 /* --- memory --- */
 

@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-const gx_ctx test_card = { .cc = 90, .shared_optin_bytes = 200 << 10 };
+const gx_ctx test_card = { .cc = 90, .shared_optin_bytes = 227 << 10 };
 
 static const gx_alternative *find_at(const gx_graph *graph, const char *name, int32_t n,
                                      int32_t first)

@@ -144,11 +144,15 @@ function(gx_c_sources folder pattern result)
     set(${result} ${sources} PARENT_SCOPE)
 endfunction()
 
-# A layer: its C files, its kernels, its folder, and the layers to its left.
+# A layer: its C files, its kernels but those in GX_KERNELS_APART, its folder, and the
+# layers to its left.
 function(gx_layer name)
     gx_c_sources(${CMAKE_CURRENT_SOURCE_DIR} "*.c" sources)
     if(GX_HAVE_CUDA)
         file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+        foreach(kernel ${GX_KERNELS_APART})
+            list(REMOVE_ITEM kernels ${CMAKE_CURRENT_SOURCE_DIR}/${kernel})
+        endforeach()
     endif()
     file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
     add_library(${name} OBJECT ${sources} ${kernels} ${headers})

@@ -1,0 +1,179 @@
+/* The instructions of sm_90a that wgmma.cu is made of. */
+#ifndef GX_WGMMA_CUH
+#define GX_WGMMA_CUH
+
+#include <cuda.h>
+
+#include "kernel.cuh"
+
+static __device__ __forceinline__ uint32_t gx_shared_address(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+
+/* --- registers --- */
+
+/* A warpgroup that only copies leaves its registers to those that multiply. */
+template <int N> static __device__ __forceinline__ void gx_fewer_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(N));
+}
+
+template <int N> static __device__ __forceinline__ void gx_more_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(N));
+}
+
+/* --- barriers in shared memory --- */
+
+static __device__ __forceinline__ void gx_barrier_init(uint32_t barrier, int arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+
+/* Shows the block's new barriers to the cluster and to the copy engine. */
+static __device__ __forceinline__ void gx_publish_barriers()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+}
+
+/* Arrives, and `bytes` more have to be copied before the phase ends. */
+static __device__ __forceinline__ void gx_barrier_expect(uint32_t barrier, int bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
+        "r"(bytes)
+        : "memory");
+}
+
+/* Arrives at the barrier that lies there in block `rank` of the cluster. */
+static __device__ __forceinline__ void gx_barrier_arrive(uint32_t barrier, unsigned rank)
+{
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(
+                     gx_map_shared(barrier, rank))
+                 : "memory");
+}
+
+/* Until the phase of this parity has ended; of a new barrier the one before the first,
+ * of parity 1, has. */
+static __device__ __forceinline__ void gx_barrier_wait(uint32_t barrier, unsigned parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "AGAIN:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra AGAIN;\n"
+                 "}\n" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Of 128 threads, whole warps, that name the same barrier of 1 to 15. */
+static __device__ __forceinline__ void gx_sync_warpgroup(int barrier)
+{
+    asm volatile("bar.sync %0, 128;\n" ::"r"(barrier) : "memory");
+}
+
+/* --- copies of a box of a tensor map to shared memory --- */
+
+static __device__ __forceinline__ void gx_copy_box(uint32_t to, const CUtensorMap *map,
+                                                   uint32_t barrier, int column, int row)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3,%4}], [%2];\n" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(column), "r"(row)
+                 : "memory");
+}
+
+/* To the same place of every block in `blocks`, a bit each. */
+static __device__ __forceinline__ void gx_copy_box_to_all(uint32_t to,
+                                                          const CUtensorMap *map,
+                                                          uint32_t barrier, int column,
+                                                          int row, uint16_t blocks)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%3,%4}], [%2], %5;\n" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(column), "r"(row), "h"(blocks)
+                 : "memory");
+}
+
+/* --- the product of a warpgroup --- */
+
+/* Where an operand lies, in the 128-byte swizzle. `leading` bytes from 64 columns to the
+ * next where k is not along the rows; 1024 from eight rows to the next. */
+static __device__ __forceinline__ uint64_t gx_operand_at(uint32_t address,
+                                                         uint32_t leading)
+{
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(leading >> 4) << 16 |
+           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+static __device__ __forceinline__ void gx_begin_products()
+{
+    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+
+static __device__ __forceinline__ void gx_commit_products()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+
+/* Until all but the last N groups are done. */
+template <int N> static __device__ __forceinline__ void gx_wait_products()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(N) : "memory");
+}
+
+/* Behind a wait: what the products have written is read from here on, and not before. */
+template <int N> static __device__ __forceinline__ void gx_take_products(float (&sum)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+f"(sum[i])::"memory");
+}
+
+#define GX_TEN_NAMES(t)                                                        \
+    "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7," \
+    "%" #t "8,%" #t "9,"
+#define GX_128_NAMES                                                                    \
+    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9," GX_TEN_NAMES(1) GX_TEN_NAMES(2) GX_TEN_NAMES(3)    \
+        GX_TEN_NAMES(4) GX_TEN_NAMES(5) GX_TEN_NAMES(6) GX_TEN_NAMES(7) GX_TEN_NAMES(8) \
+            GX_TEN_NAMES(9) GX_TEN_NAMES(10)                                            \
+                GX_TEN_NAMES(11) "%120,%121,%122,%123,%124,%125,%126,%127"
+#define GX_4_SUMS(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
+#define GX_16_SUMS(i) GX_4_SUMS(i), GX_4_SUMS(i + 4), GX_4_SUMS(i + 8), GX_4_SUMS(i + 12)
+#define GX_64_SUMS(i) \
+    GX_16_SUMS(i), GX_16_SUMS(i + 16), GX_16_SUMS(i + 32), GX_16_SUMS(i + 48)
+
+/* sum (+)= 64 x 16 of a times 16 x 256 of b; `adds` 0: sum is written anew. A_ALONG_K:
+ * rows of a lie along k; B_ALONG_K: columns of b do. */
+template <typename T, bool A_ALONG_K, bool B_ALONG_K>
+static __device__ __forceinline__ void gx_multiply_64x256(float (&sum)[128], uint64_t a,
+                                                          uint64_t b, int adds)
+{
+#define GX_WGMMA(TYPE)                                                        \
+    asm volatile("{\n"                                                        \
+                 ".reg .pred adds;\n"                                         \
+                 "setp.ne.b32 adds, %130, 0;\n"                               \
+                 "wgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE \
+                 " {" GX_128_NAMES "}, %128, %129, adds, 1, 1, %131, %132;\n" \
+                 "}\n"                                                        \
+                 : GX_64_SUMS(0), GX_64_SUMS(64)                              \
+                 : "l"(a), "l"(b), "r"(adds), "n"(A_ALONG_K ? 0 : 1),         \
+                   "n"(B_ALONG_K ? 0 : 1))
+    if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        GX_WGMMA("bf16");
+    else
+        GX_WGMMA("f16");
+#undef GX_WGMMA
+}
+
+#undef GX_64_SUMS
+#undef GX_16_SUMS
+#undef GX_4_SUMS
+#undef GX_128_NAMES
+#undef GX_TEN_NAMES
+
+#endif

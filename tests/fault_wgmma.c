@@ -1,0 +1,251 @@
+/* The alternatives of gemm for large products, without a GPU: what they take and what
+ * they refuse, what they launch, and calls of theirs that fail. */
+#include "fake_cuda_planned.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gemm_cuda.h"
+#include "plan.h"
+#include "support_group.h"
+#include "wgmma.h"
+
+#define FIELDS                                                                \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n"                             \
+    "  x: {shape: [8, 16]}\n  w: {shape: [16, 24]}\n  xt: {shape: [16, 8]}\n" \
+    "  wt: {shape: [24, 16]}\n  c: {shape: [8, 24]}\n  s: {shape: [24]}\n"    \
+    "  xb: {shape: [3, 8, 16]}\n  wb: {shape: [3, 16, 24]}\n"                 \
+    "  kept: {shape: [8, 24]}\nops:\n  - {op: gemm, name: y, "
+
+enum { ALONE = 1, WITH_TAIL = 2 };
+
+/* A card as it is; and one that the product is not for. */
+static void expect(const char *fields, const char *precision, const char *name, int n,
+                   const int64_t *size, const gx_ctx *card, const char *why)
+{
+    char text[2000];
+    test_group g;
+
+    snprintf(text, sizeof text, "%s%s}\noutputs: [y]\n", FIELDS, fields);
+    test_group_open(&g, text, precision, name, n);
+    if (size != NULL) {
+        const bool turned_a = g.calls[0].attr[GX_GEMM_TRANS_A].i != 0;
+        const bool turned_b = g.calls[0].attr[GX_GEMM_TRANS_B].i != 0;
+        gx_tensor *a = &g.calls[0].arg[GX_GEMM_A], *b = &g.calls[0].arg[GX_GEMM_B];
+
+        for (int i = 0; i < g.group.n_calls; i++) {
+            for (int arg = 0; arg < GX_MAX_ARGS; arg++) {
+                gx_tensor *t = &g.calls[i].arg[arg];
+
+                if (t->rank == 2 && t != a && t != b)
+                    t->dim[0] = size[0], t->dim[1] = size[1];
+                else if (t->rank == 1)
+                    t->dim[0] = size[1];
+            }
+        }
+        a->dim[turned_a ? 1 : 0] = size[0];
+        a->dim[turned_a ? 0 : 1] = size[2];
+        b->dim[turned_b ? 1 : 0] = size[2];
+        b->dim[turned_b ? 0 : 1] = size[1];
+    }
+    const char *reason = g.at->refuses(&g.group, card);
+
+    if (why ? !reason || !strstr(reason, why) : reason != NULL)
+        fail_msg("%s, %s: %s; expected: %s", fields, name, reason ? reason : "takes it",
+                 why ? why : "takes it");
+    test_group_close(&g);
+}
+
+static gx_ctx card_of(int cc, int n_sm)
+{
+    gx_ctx card = test_card;
+
+    card.cc = cc;
+    card.n_sm = n_sm;
+    return card;
+}
+
+static void large_products_alone_are_taken(void **state)
+{
+    static const int64_t large[] = { 2048, 4096, 1024 };
+    static const int64_t ragged[] = { 1999, 4088, 1000 };
+    static const struct {
+        const char *fields, *precision, *name;
+        int n;
+        const int64_t *size;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { "a: x, b: w", "bf16", "wgmma", ALONE, large, NULL },
+        { "a: x, b: w", "f16", "wgmma", ALONE, ragged, NULL },
+        { "a: x, b: w", "tf32", "wgmma", ALONE, large, "only bf16 and f16" },
+        { "a: x, b: w", "f32", "wgmma", ALONE, large, "only bf16 and f16" },
+        { "a: xt, b: w, trans_a: true", "bf16", "wgmma", ALONE, large, NULL },
+        { "a: x, b: wt, trans_b: true", "bf16", "wgmma", ALONE, ragged, NULL },
+        { "a: xt, b: wt, trans_a: true, trans_b: true", "bf16", "wgmma", ALONE, large,
+          "both operands" },
+        { "a: x, b: w", "bf16", "wgmma", ALONE, NULL, "small" },
+        { "a: xb, b: wb", "bf16", "wgmma", ALONE, NULL, "more than one plain product" },
+        { "a: x, b: w, alpha: 2", "bf16", "wgmma", ALONE, large, "more than one plain" },
+        { "a: x, b: w, c: c", "bf16", "wgmma", ALONE, large, "more than one plain" },
+        { "a: x, b: w, epilogue: {bias: s, act: gelu_tanh}", "bf16", "wgmma_fused",
+          WITH_TAIL, ragged, NULL },
+        { "a: x, b: w, epilogue: {bias: s, act: silu}", "f16", "wgmma_fused", WITH_TAIL,
+          large, NULL },
+        { "a: x, b: w, epilogue: {bias: s, act: tanh}", "bf16", "wgmma_fused", WITH_TAIL,
+          large, "an activation other than" },
+        { "a: x, b: w, epilogue: {residual: c, act: relu}", "bf16", "wgmma_fused",
+          WITH_TAIL, large, "more than one plain" },
+        { "a: xt, b: w, trans_a: true, epilogue: {bias: s}", "bf16", "wgmma_fused",
+          WITH_TAIL, large, "something follows" },
+        { "a: x, b: wt, trans_b: true}\n  - {op: epilogue.bwd, name: back, dy: y, y: "
+          "kept, act: relu, dx: dx",
+          "bf16", "wgmma_fused", WITH_TAIL, ragged, "read elsewhere" },
+    };
+    const gx_ctx card = card_of(90, 132);
+
+    (void)state;
+    if (!gx_wgmma_is_built()) {
+        expect("a: x, b: w", "bf16", "wgmma", ALONE, large, &card, "without sm_90a");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        expect(cases[i].fields, cases[i].precision, cases[i].name, cases[i].n,
+               cases[i].size, &card, cases[i].why);
+}
+
+static void sizes_and_cards_that_do_not_fit_are_refused(void **state)
+{
+    static const struct {
+        int64_t size[3];
+        int cc, n_sm;
+        const char *why;
+    } cases[] = {
+        { { 2048, 4096, 1024 }, 100, 132, "only sm_90" },
+        { { 2048, 4096, 1024 }, 80, 108, "only sm_90" },
+        { { 2048, 4092, 1024 }, 90, 132, "multiple of 16 bytes" },
+        { { 2048, 4096, 1020 }, 90, 132, "multiple of 16 bytes" },
+        { { 1024, 1024, 128 }, 90, 32, NULL },
+        { { 1024, 1024, 120 }, 90, 32, "small" },
+        { { 1024, 1024, 1024 }, 90, 64, NULL },
+        { { 1024, 1024, 1024 }, 90, 66, "small" },
+        { { (int64_t)1 << 31, 8, 8 }, 90, 132, "2^31" },
+    };
+
+    (void)state;
+    if (!gx_wgmma_is_built())
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const gx_ctx card = card_of(cases[i].cc, cases[i].n_sm);
+
+        expect("a: x, b: w", "bf16", "wgmma", ALONE, cases[i].size, &card, cases[i].why);
+    }
+    gx_ctx card = card_of(90, 132);
+
+    card.shared_optin_bytes = 164 << 10;
+    expect("a: x, b: w", "bf16", "wgmma", ALONE, cases[0].size, &card, "shared memory");
+}
+
+/* --- what is launched --- */
+
+#define LAYERS                                      \
+    "gexec: 1\nname: m\nprecision: bf16\ninputs:\n" \
+    "  x: {shape: [520, 256], init: normal}\n"      \
+    "  kept: {shape: [520, 3400], init: normal}\n"  \
+    "  w: {shape: [256, 3400], init: normal}\n"     \
+    "  s: {shape: [3400], init: normal}\nops:\n"
+#define ONE LAYERS "  - {op: gemm, name: y, a: x, b: w}\noutputs: [y]\n"
+#define FORWARD                                                                    \
+    LAYERS "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: s, act: relu}}\n" \
+           "outputs: [y]\n"
+#define BACKWARD                                                                    \
+    LAYERS "  - {op: gemm, name: y, a: x, b: w}\n"                                  \
+           "  - {op: epilogue.bwd, name: back, dy: y, y: kept, act: relu, dx: dx, " \
+           "dbias: db}\noutputs: [dx, db]\n"
+
+static void each_is_planned_with_its_workspace(void **state)
+{
+    static const struct {
+        const char *text, *name, *node;
+        size_t workspace;
+        long maps;
+        int launches;
+    } cases[] = {
+        { ONE, "wgmma", "y", 0, 2, 1 },
+        { FORWARD, "wgmma_fused", "y", 0, 2, 1 },
+        /* Sums of 9 pieces of up to 64 rows, rounded up to 256. */
+        { BACKWARD, "wgmma_fused", "back", (9 * 3400 * 4 + 255) / 256 * 256, 2, 2 },
+    };
+
+    (void)state;
+    if (!gx_wgmma_is_built())
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_walk model = test_walk_parse(cases[i].text, "bf16", GX_TRAIN, 1);
+        planned of = planned_open(model.graph, cases[i].name, 1);
+        const gx_unit *unit = test_unit_of(of.plan, cases[i].node);
+        gx_error err;
+
+        assert_string_equal(unit->alternative->name, cases[i].name);
+        assert_int_equal((unit->workspace_bytes + 255) / 256 * 256, cases[i].workspace);
+        fake_begin();
+        assert_ok(planned_run(&of, &err), &err);
+        assert_true(fake_calls("cuTensorMapEncodeTiled") >= cases[i].maps);
+        assert_int_equal(fake_calls("cudaLaunchKernelExC") * cases[i].maps,
+                         fake_calls("cuTensorMapEncodeTiled") * cases[i].launches);
+        planned_close(&of);
+        test_walk_free(&model);
+    }
+    assert_int_equal(fake_live(), 0);
+}
+
+/* --- calls that fail --- */
+
+static void a_map_that_is_refused_is_told_of(void **state)
+{
+    gx_error err;
+
+    (void)state;
+    if (!gx_wgmma_is_built())
+        skip();
+    test_walk model = test_walk_parse(ONE, "bf16", GX_TRAIN, 1);
+    planned of = planned_open(model.graph, "wgmma", 1);
+
+    fake_begin();
+    fake_fail("cuTensorMapEncodeTiled", 2, 1);
+    assert_int_equal(planned_run(&of, &err), GX_ERR_CUDA);
+    assert_non_null(strstr(err.message, "cuTensorMapEncodeTiled(256 x 3400"));
+    assert_int_equal(err.native, 1);
+    fake_begin();
+    planned_close(&of);
+    test_walk_free(&model);
+    assert_int_equal(fake_live(), 0);
+}
+
+static void a_driver_without_maps_is_told_of(void **state)
+{
+    PFN_cuTensorMapEncodeTiled_v12000 encode;
+    gx_error err = { 0 };
+
+    (void)state;
+    fake_begin();
+    assert_ok(gx_tensor_map_find(&encode, &err), &err);
+    assert_true(encode != NULL);
+    fake_set_driver(11080);
+    assert_int_equal(gx_tensor_map_find(&encode, &err), GX_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "the driver has no cuTensorMapEncodeTiled"));
+    assert_true(encode == NULL);
+    fake_set_driver(13000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_products_alone_are_taken),
+        cmocka_unit_test(sizes_and_cards_that_do_not_fit_are_refused),
+        cmocka_unit_test(each_is_planned_with_its_workspace),
+        cmocka_unit_test(a_map_that_is_refused_is_told_of),
+        cmocka_unit_test(a_driver_without_maps_is_told_of),
+    };
+
+    return cmocka_run_group_tests_name("fault_wgmma", tests, NULL, NULL);
+}
