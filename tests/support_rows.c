@@ -12,21 +12,32 @@
 
 enum { GUARD = 64 }; /* bytes behind a tensor that nothing may write */
 
+static int attribute(enum cudaDeviceAttr which)
+{
+    int value = 0;
+
+    assert_int_equal(cudaDeviceGetAttribute(&value, which, 0), cudaSuccess);
+    return value;
+}
+
+int test_device_cc(void)
+{
+    return 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+           attribute(cudaDevAttrComputeCapabilityMinor);
+}
+
 int test_device_open(void **state)
 {
     test_device *s = calloc(1, sizeof *s);
-    int n_sm = 0, shared = 0;
 
     assert_non_null(s);
     assert_int_equal(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking),
                      cudaSuccess);
-    assert_int_equal(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, 0),
-                     cudaSuccess);
-    assert_int_equal(
-        cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
-        cudaSuccess);
     s->ctx = (gx_ctx){
-        .stream = s->stream, .n_sm = n_sm, .cc = 90, .shared_optin_bytes = (size_t)shared
+        .stream = s->stream,
+        .n_sm = attribute(cudaDevAttrMultiProcessorCount),
+        .cc = test_device_cc(),
+        .shared_optin_bytes = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
     };
     assert_int_equal(cudaMalloc((void **)&s->ctx.tickets, GX_TICKET_BYTES), cudaSuccess);
     assert_int_equal(cudaMemset(s->ctx.tickets, 0, GX_TICKET_BYTES), cudaSuccess);
@@ -239,6 +250,8 @@ int test_call_run(test_device *s, const gx_alternative *alternative,
         assert_int_equal(after[i], 0xff);
     free(after);
     assert_int_equal(cudaFree(s->ctx.workspace), cudaSuccess);
+    if (alternative->release != NULL)
+        alternative->release(&prepared);
     return prepared.n_algos;
 }
 

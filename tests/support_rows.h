@@ -14,6 +14,8 @@ typedef struct test_device {
     uint64_t seed;
 } test_device;
 
+/* Compute capability of device 0: 90, say. */
+int test_device_cc(void);
 /* Set-up and tear-down of a test: one in *state. */
 int test_device_open(void **state);
 int test_device_close(void **state);
