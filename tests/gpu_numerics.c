@@ -6,6 +6,7 @@
 #include "support.h"
 #include "support_gpu.h"
 #include "support_numerics.h"
+#include "support_rows.h"
 
 enum { MAX_NAMES = 64 };
 
@@ -45,7 +46,7 @@ static int mistakes_in_both(const numerics_model *model, const char *precision,
 }
 
 /* As planned, measured or not, with every op by itself, and with each alternative that
- * the model is there for: fault_numerics holds that none is left out. */
+ * the model is there for and the card has: fault_numerics holds that none is left out. */
 static void check(const numerics_model *model)
 {
     const char *names[MAX_NAMES + 1];
@@ -66,7 +67,8 @@ static void check(const numerics_model *model)
         wrong += mistakes_in_both(model, *precision, &options, &info);
         options.unfused = false;
         for (size_t i = 0; names[i]; i++) {
-            if (!numerics_is_needed(model, *precision, names[i]))
+            if (!numerics_is_needed(model, *precision, names[i]) ||
+                !numerics_is_there(names[i], test_device_cc()))
                 continue;
             options.force = names[i];
             wrong += mistakes_in_both(model, *precision, &options, &info);

@@ -44,6 +44,11 @@ bool numerics_is_wide(const numerics_model *model);
 bool numerics_is_wrong(const char *what);
 /* False for products of tensor cores alone. */
 bool numerics_has_f32(const char *alternative);
+#if GX_HAVE_CUDA
+/* False where the build has no kernel for a card of this compute capability, `cc` 90 say.
+ */
+bool numerics_is_there(const char *alternative, int cc);
+#endif
 bool numerics_is_needed(const numerics_model *model, const char *precision,
                         const char *alternative);
 

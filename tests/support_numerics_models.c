@@ -4,6 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
+#if GX_HAVE_CUDA
+#include "wgmma.h"
+#endif
+
 #define HEAD "gexec: 1\nname: m\nprecision: $P\n"
 
 /* --- gradients that are added --- */
@@ -322,6 +326,76 @@ static double sum_of_shares(int64_t column, int64_t unused)
     return 1536 * share(0, column);
 }
 
+/* --- products that fill a card --- */
+
+/* Just so many rows, columns and multiplications that the kernels for large products take
+ * them on a card of 132 multiprocessors, and no size is a multiple of a tile's. The
+ * second operand repeats the identity, so column c of a product is column c mod 88 of the
+ * first. What follows is exact far from zero: there gelu_tanh is the identity or zero,
+ * and its derivative one or zero. */
+#define LARGE                                                                          \
+    HEAD "inputs:\n  dy: {shape: [192, 88]}\n  far: {shape: [192, 88]}\n"              \
+         "  spread: {shape: [88, 8200]}\n  turned: {shape: [8200, 88]}\n"              \
+         "  kept: {shape: [192, 8200]}\nparams:\n"                                     \
+         "  s: {shape: [8200], init: {constant: 16}}\nops:\n"                          \
+         "  - {op: gemm, name: alone, a: dy, b: turned, trans_b: true}\n"              \
+         "  - {op: gemm, name: gelu, a: far, b: spread, epilogue: {bias: s, act: "     \
+         "gelu_tanh}}\n"                                                               \
+         "  - {op: gemm, name: relu, a: far, b: turned, trans_b: true, epilogue: "     \
+         "{bias: s, act: relu}}\n"                                                     \
+         "  - {op: gemm, name: data, a: dy, b: turned, trans_b: true}\n"               \
+         "  - {op: epilogue.bwd, name: behind, dy: data, pre: kept, act: gelu_tanh, "  \
+         "dx: dx, dbias: behind}\n"                                                    \
+         "  - {op: gemm, name: data2, a: dy, b: spread}\n"                             \
+         "  - {op: epilogue.bwd, name: dx2, dy: data2, y: kept, act: relu, dx: dx2}\n" \
+         "  - {op: epilogue.bwd, name: behind2, dy: dx2, dbias: behind2}\n"            \
+         "outputs: [alone, gelu, relu, dx, behind, behind2]\n"
+
+/* Whole multiples of 16, which bf16 holds. */
+static double far_away(int64_t row, int64_t column)
+{
+    return 16 * (double)((3 * row + 5 * column) % 7 - 3);
+}
+
+static double spread(int64_t row, int64_t column)
+{
+    return column % 88 == row;
+}
+
+static double spread_turned(int64_t row, int64_t column)
+{
+    return spread(column, row);
+}
+
+static double far_spread(int64_t row, int64_t column)
+{
+    const double pre = far_away(row, column % 88) + 16;
+
+    return pre > 0 ? pre : 0;
+}
+
+/* Every third column is off. */
+static double far_kept(int64_t row, int64_t column)
+{
+    (void)row;
+    return column % 3 == 0 ? -16 : 16;
+}
+
+static double small_where_kept(int64_t row, int64_t column)
+{
+    return column % 3 == 0 ? 0 : one_and_small(row, column);
+}
+
+static double sum_where_kept(int64_t column, int64_t unused)
+{
+    return column % 3 == 0 ? 0 : sum_of_layer(column, unused);
+}
+
+#define LARGE_SUM(name)                                                        \
+    {                                                                          \
+        name, 1, 8200, 1, .value = sum_where_kept, .addend = small_where_kept, \
+                          .n_addends = 192                                     \
+    }
 #define PRODUCTS "lt", "tile", "lt_fused", "fused"
 #define NO_TF32                    \
     {                              \
@@ -489,6 +563,23 @@ const numerics_model numerics_models[] = {
         SMALL_SUM("b.grad", sum_of_small, 6144),
         SMALL_SUM("c.grad", sum_of_small, 6144),
         { 0 } } },
+    { "large",
+      LARGE,
+      { "bf16", "f16", NULL },
+      { "wgmma", "wgmma_fused", NULL },
+      { { "dy", 2, 192, 88, .value = one_and_small },
+        { "far", 2, 192, 88, .value = far_away },
+        { "spread", 2, 88, 8200, .value = spread },
+        { "turned", 2, 8200, 88, .value = spread_turned },
+        { "kept", 2, 192, 8200, .value = far_kept },
+        { 0 } },
+      { { "alone", 2, 192, 8200, .value = one_and_small },
+        { "gelu", 2, 192, 8200, .value = far_spread },
+        { "relu", 2, 192, 8200, .value = far_spread },
+        { "dx", 2, 192, 8200, .value = small_where_kept },
+        LARGE_SUM("behind"),
+        LARGE_SUM("behind2"),
+        { 0 } } },
     { "wide",
       WIDE,
       { "f32", NULL },
@@ -554,8 +645,17 @@ bool numerics_has_f32(const char *alternative)
 {
     return strncmp(alternative, "direct", 6) != 0 &&
            strncmp(alternative, "lt_turned", 9) != 0 &&
-           strcmp(alternative, "chain") != 0 && strncmp(alternative, "weights", 7) != 0;
+           strncmp(alternative, "wgmma", 5) != 0 && strcmp(alternative, "chain") != 0 &&
+           strncmp(alternative, "weights", 7) != 0;
 }
+
+#if GX_HAVE_CUDA
+bool numerics_is_there(const char *alternative, int cc)
+{
+    return strncmp(alternative, "wgmma", 5) != 0 ||
+           (gx_wgmma_is_built() && cc == GX_WGMMA_CC);
+}
+#endif
 
 bool numerics_is_needed(const numerics_model *model, const char *precision,
                         const char *alternative)
