@@ -45,7 +45,7 @@ echo "========= ERROR SUMMARY: 0 errors"
 END
 cp "$work/conformance" "$build/tests/conformance"
 for name in gpu_kernels gpu_elementwise gpu_gemm gpu_direct gpu_head gpu_rows gpu_shapes \
-    gpu_memory gpu_ceilings gpu_delays test_examples; do
+    gpu_wgmma gpu_memory gpu_ceilings gpu_delays test_examples; do
     cp "$work/program" "$build/tests/$name"
 done
 chmod +x "$build/tests/"* "$work/bin/"*
