@@ -24,22 +24,23 @@ constexpr int ROWS = GX_WGMMA_ROWS, COLUMNS = GX_WGMMA_COLUMNS, K = GX_WGMMA_K;
 constexpr int PIECE = GX_WGMMA_PIECE;
 constexpr int WARPGROUP = 128, THREADS = 3 * WARPGROUP;
 constexpr int CLUSTER = 2, STAGES = 4;
-constexpr int STRIP = 64;                  /* rows or columns of a box */
-constexpr int STRIP_BYTES = STRIP * K * 2; /* in shared memory */
 constexpr int A_BYTES = ROWS * K * 2;
 constexpr int STAGE_BYTES = A_BYTES + COLUMNS * K * 2;
 constexpr int ATOM = 1024; /* bytes that the swizzle repeats after */
 constexpr int BARRIER_BYTES = 2 * STAGES * (int)sizeof(uint64_t);
 constexpr int SUM_BYTES = 2 * 4 * COLUMNS * (int)sizeof(float); /* of each warp */
 constexpr int SHARED_BYTES = ATOM + STAGES * STAGE_BYTES + BARRIER_BYTES + SUM_BYTES;
+constexpr int SUM_THREADS = 256;
+
+#if GX_HAVE_WGMMA
+
+constexpr int STRIP = 64;                  /* rows or columns of a box */
+constexpr int STRIP_BYTES = STRIP * K * 2; /* in shared memory */
 /* What one warpgroup gives away, the others get: 65536 in all. */
 constexpr int FEW_REGISTERS = 40, MANY_REGISTERS = 232;
 /* Rows of tiles of a cluster that are made before the next column of tiles: what both
  * operands need then stays in the cache. */
 constexpr int GROUP_ROWS = 8;
-constexpr int SUM_THREADS = 256;
-
-#if GX_HAVE_WGMMA
 
 /* --- where a tile lies --- */
 
