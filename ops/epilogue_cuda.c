@@ -233,6 +233,11 @@ static const char *const adamw_pattern[] = { "epilogue.bwd", "gemm", "adamw", NU
     .prepare = gx_gemm_lt_turned_dx_prepare, .launch = gx_gemm_lt_turned_dx_launch, \
     .release = gx_lt_release
 
+#define WGMMA_UPDATE                                                                   \
+    .repeat = GX_REPEAT_BOTH, .elides = true, .refuses = gx_gemm_wgmma_update_refuses, \
+    .prepare = gx_gemm_wgmma_update_prepare, .launch = gx_gemm_wgmma_update_launch,    \
+    .release = gx_gemm_wgmma_release
+
 const gx_alternative gx_epilogue_alternatives[] = {
     {
         .name = "kernel",
@@ -301,6 +306,8 @@ const gx_alternative gx_epilogue_alternatives[] = {
     },
     { .name = "weights_update", .pattern = adam_pattern, WEIGHTS_UPDATE },
     { .name = "weights_update", .pattern = adamw_pattern, WEIGHTS_UPDATE },
+    { .name = "wgmma_update", .pattern = adam_pattern, WGMMA_UPDATE },
+    { .name = "wgmma_update", .pattern = adamw_pattern, WGMMA_UPDATE },
     {
         .name = "direct_pair",
         .pattern = pair_pattern,

@@ -7,6 +7,7 @@
 #include "epilogue_cuda.h"
 #include "factor.h"
 #include "gemm_tile.h"
+#include "weights.h"
 
 /* What a group computes: products, and what follows them in the same group. */
 typedef struct gx_product {
@@ -145,6 +146,12 @@ gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
 gx_status gx_gemm_wgmma_launch(const gx_group *group, const gx_prepared *prepared,
                                gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 void gx_gemm_wgmma_release(gx_prepared *prepared);
+/* Weight gradients and adam's updates as gx_gemm_weights_update has them, of those. */
+const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
+                                       gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_gemm_wgmma_update_launch(const gx_group *group, const gx_prepared *prepared,
+                                      gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 /* --- gemm_pair_cuda.c --- */
 
@@ -184,6 +191,12 @@ gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ct
 gx_status gx_gemm_weights_update_launch(const gx_group *group,
                                         const gx_prepared *prepared, gx_ctx *ctx,
                                         gx_error *err) GX_MUST_CHECK;
+/* Of such a group, for other kernels: how it hangs together, whatever the products are
+ * like; what there is to make, `plain` as gx_gemm_tile_of has it and no size 0, gradients
+ * that only the group reads NULL; and the sums of a layer as a group. */
+const char *gx_gemm_refuses_updates(const gx_group *group);
+gx_weights_update gx_gemm_updates_of(const gx_group *group, bool *plain);
+gx_group gx_gemm_updated_sums(const gx_group *group, int layer);
 
 /* --- gemm_lt_cuda.c --- */
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gemm_cuda.h"
-#include "weights.h"
 
 enum {
     LAYER = 2,          /* calls of a layer */
@@ -65,7 +64,7 @@ static gx_weights describe(const gx_group *group, bool *plain)
         const gx_tile tile = gx_gemm_tile_of(&product, &is_plain);
 
         *plain &= is_plain && tile.m > 0 && tile.n > 0 && tile.k > 0 &&
-                  tile.m <= INT_MAX && tile.n <= INT_MAX && tile.k <= MOST_ROWS &&
+                  tile.m <= INT_MAX && tile.n <= INT_MAX && tile.k <= INT_MAX &&
                   tile.lda == tile.m && tile.ldb == tile.n;
         weights.math = tile.math;
         weights.sums_of_a = gx_sums_first_operand(&layer);
@@ -86,6 +85,15 @@ static gx_weights describe(const gx_group *group, bool *plain)
 
 /* --- when it applies --- */
 
+static bool has_many_rows(const gx_weights *weights)
+{
+    for (int i = 0; i < weights->n_layers; i++) {
+        if (weights->layer[i].k > MOST_ROWS)
+            return true;
+    }
+    return false;
+}
+
 static bool fits(const gx_weights *weights, int shape)
 {
     const int rows = gx_weights_rows(shape) / 8, columns = gx_weights_columns(shape) / 8;
@@ -103,12 +111,12 @@ static bool fits(const gx_weights *weights, int shape)
     return gx_weights_tiles(&shaped) <= MOST_TILES;
 }
 
-const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
+/* The layers of the group, each as such kernels take it; what the products are like is
+ * for the caller to see. */
+static const char *refuses_layers(const gx_group *group)
 {
     const int n = group->n_calls / LAYER;
-    bool plain;
 
-    (void)ctx;
     if (gx_gemm_weights_takes(group) != n)
         return "not the gradients of layers whose weights are stored alike";
     for (int i = 0; i < n; i++) {
@@ -118,9 +126,20 @@ const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
         if (reason != NULL)
             return reason;
     }
+    return NULL;
+}
+
+const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = refuses_layers(group);
+    bool plain;
+
+    (void)ctx;
+    if (reason != NULL)
+        return reason;
     const gx_weights weights = describe(group, &plain);
 
-    if (!plain)
+    if (!plain || has_many_rows(&weights))
         return "a product is not a plain one, of size zero or of many rows";
     if (weights.math == GX_TILE_F32)
         return "f32 without tf32 has no tensor cores";
@@ -192,6 +211,11 @@ static int n_layers_of(const gx_group *group)
 static gx_group layers_of(const gx_group *group)
 {
     return gx_group_part(group, 0, LAYER * n_layers_of(group));
+}
+
+gx_group gx_gemm_updated_sums(const gx_group *group, int layer)
+{
+    return gx_group_part(group, LAYER * layer, 1);
 }
 
 /* Updates stand in the order of the gradients: of each layer the bias's, then the
@@ -286,6 +310,14 @@ const char *gx_gemm_weights_update_refuses(const gx_group *group, const gx_ctx *
     return reason != NULL ? reason : refuses_updates(group);
 }
 
+const char *gx_gemm_refuses_updates(const gx_group *group)
+{
+    const gx_group layers = layers_of(group);
+    const char *reason = refuses_layers(&layers);
+
+    return reason != NULL ? reason : refuses_updates(group);
+}
+
 static gx_updated updated_by(const gx_call *update)
 {
     return (gx_updated){ .param = update->arg[GX_ADAMW_PARAM].data,
@@ -293,11 +325,10 @@ static gx_updated updated_by(const gx_call *update)
                          .v = update->arg[GX_ADAMW_V].data };
 }
 
-static gx_weights_update describe_update(const gx_group *group)
+gx_weights_update gx_gemm_updates_of(const gx_group *group, bool *plain)
 {
     const gx_group layers = layers_of(group);
-    bool plain;
-    gx_weights_update update = { .weights = describe(&layers, &plain),
+    gx_weights_update update = { .weights = describe(&layers, plain),
                                  .step = update_of(group, 0)->arg[GX_ADAMW_STEP].data };
 
     gx_update_settings_of(update_of(group, 0), &update.settings);
@@ -317,7 +348,8 @@ static gx_weights_update describe_update(const gx_group *group)
 gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ctx,
                                          gx_prepared *prepared, gx_error *err)
 {
-    gx_weights_update update = describe_update(group);
+    bool plain;
+    gx_weights_update update = gx_gemm_updates_of(group, &plain);
 
     (void)ctx;
     for (int i = 0; i < update.weights.n_layers; i++) {
@@ -336,7 +368,8 @@ gx_status gx_gemm_weights_update_launch(const gx_group *group,
                                         const gx_prepared *prepared, gx_ctx *ctx,
                                         gx_error *err)
 {
-    gx_weights_update update = describe_update(group);
+    bool plain;
+    gx_weights_update update = gx_gemm_updates_of(group, &plain);
 
     update.weights.shape = prepared->algo[0];
     return gx_weights_update_launch(&update, ctx, err);

@@ -1,4 +1,4 @@
-/* The alternatives of gemm that run our kernel for large products on sm_90. */
+/* The alternatives that run our kernels for large products on sm_90. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -13,30 +13,49 @@ enum {
 
 /* --- when it applies --- */
 
+static int64_t tiles_of(int64_t m, int64_t n)
+{
+    return gx_divide_up(m, GX_WGMMA_ROWS) * gx_divide_up(n, GX_WGMMA_COLUMNS);
+}
+
+static const char *refuses_little(double multiplications, int64_t tiles,
+                                  const gx_ctx *ctx)
+{
+    return multiplications < FEWEST || tiles < ctx->n_sm / 2
+               ? "small: direct and the library are for it"
+               : NULL;
+}
+
 static const char *refuses_sizes(const gx_tile *tile, const gx_ctx *ctx)
 {
-    const int64_t tiles =
-        gx_divide_up(tile->m, GX_WGMMA_ROWS) * gx_divide_up(tile->n, GX_WGMMA_COLUMNS);
-
     if (tile->m > INT_MAX || tile->n > INT_MAX || tile->k > INT_MAX)
         return "a size of 2^31 or more";
     if (tile->n % PER_VECTOR != 0 || tile->lda % PER_VECTOR != 0 ||
         tile->ldb % PER_VECTOR != 0)
         return "rows that are no multiple of 16 bytes";
-    if ((double)tile->m * (double)tile->n * (double)tile->k < FEWEST ||
-        tiles < ctx->n_sm / 2)
-        return "small: direct and the library are for it";
-    return NULL;
+    return refuses_little((double)tile->m * (double)tile->n * (double)tile->k,
+                          tiles_of(tile->m, tile->n), ctx);
 }
 
-static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *ctx)
+static const char *refuses_card(gx_tile_math math, size_t shared_bytes, const gx_ctx *ctx)
 {
     if (!gx_wgmma_is_built())
         return "built without sm_90a";
     if (ctx->cc != GX_WGMMA_CC)
         return "only sm_90 has the instruction";
-    if (tile->math != GX_TILE_BF16 && tile->math != GX_TILE_F16)
+    if (math != GX_TILE_BF16 && math != GX_TILE_F16)
         return "only bf16 and f16";
+    if (shared_bytes > ctx->shared_optin_bytes)
+        return "a block has too little shared memory";
+    return NULL;
+}
+
+static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *ctx)
+{
+    const char *reason = refuses_card(tile->math, gx_wgmma_shared_bytes(), ctx);
+
+    if (reason != NULL)
+        return reason;
     if (!plain)
         return "more than one plain product and what follows it";
     if (tile->trans_a && tile->trans_b)
@@ -45,8 +64,6 @@ static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *c
         return "something follows a product whose first operand is transposed";
     if (tile->tail != GX_TAIL_NONE && !gx_wgmma_has_act(tile->act))
         return "an activation other than relu, gelu_tanh and silu";
-    if (gx_wgmma_shared_bytes() > ctx->shared_optin_bytes)
-        return "a block has too little shared memory";
     return refuses_sizes(tile, ctx);
 }
 
@@ -98,32 +115,20 @@ static bool has_sums(const gx_tile *tile)
     return tile->tail == GX_TAIL_BACKWARD && tile->dbias != NULL;
 }
 
+/* Of the workspace; partial sums are behind. */
+static size_t handed_bytes(const gx_tile *tile, const gx_ctx *ctx)
+{
+    return tile->tail == GX_TAIL_NONE ? 0 : gx_wgmma_handed_bytes(ctx->n_sm);
+}
+
 void gx_gemm_wgmma_release(gx_prepared *prepared)
 {
     free(prepared->state);
     prepared->state = NULL;
 }
 
-gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
-                                gx_prepared *prepared, gx_error *err)
+static gx_status find_encoder(gx_prepared *prepared, gx_error *err)
 {
-    bool plain;
-    const gx_tile tile = gx_gemm_tile_of(group, &plain);
-
-    (void)ctx;
-    if (!is_aligned(tile.a) || !is_aligned(tile.b) || !is_aligned(tile.out) ||
-        !is_aligned(tile.bias) || !is_aligned(tile.pre) || !is_aligned(tile.saved))
-        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
-                       "the operands are not aligned to %d bytes", VECTOR);
-    prepared->workspace_bytes = 0;
-    prepared->n_launches = 1;
-    prepared->n_algos = 1;
-    if (has_sums(&tile)) {
-        prepared->workspace_bytes =
-            (size_t)(gx_divide_up(tile.m, GX_WGMMA_PIECE) * tile.n) * sizeof(float);
-        prepared->n_launches = 2;
-    }
-    GX_TRY(gx_wgmma_load(&tile, err));
     wgmma_state *state = malloc(sizeof *state);
 
     if (state == NULL)
@@ -136,13 +141,39 @@ gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
     return st;
 }
 
+gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
+                                gx_prepared *prepared, gx_error *err)
+{
+    bool plain;
+    const gx_tile tile = gx_gemm_tile_of(group, &plain);
+
+    if (!is_aligned(tile.a) || !is_aligned(tile.b) || !is_aligned(tile.out) ||
+        !is_aligned(tile.bias) || !is_aligned(tile.pre) || !is_aligned(tile.saved))
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "the operands are not aligned to %d bytes", VECTOR);
+    prepared->workspace_bytes = handed_bytes(&tile, ctx);
+    prepared->n_launches = 1;
+    prepared->n_algos = 1;
+    if (has_sums(&tile)) {
+        prepared->workspace_bytes +=
+            (size_t)(gx_divide_up(tile.m, GX_WGMMA_ROWS) * tile.n) * sizeof(float);
+        prepared->n_launches = 2;
+    }
+    GX_TRY(gx_wgmma_load(&tile, err));
+    return find_encoder(prepared, err);
+}
+
+static gx_dtype dtype_of(gx_tile_math math)
+{
+    return math == GX_TILE_BF16 ? GX_BF16 : GX_F16;
+}
+
 static gx_status map_operands(const gx_tile *tile, const wgmma_state *state,
                               gx_wgmma_maps *maps, gx_error *err)
 {
-    const gx_dtype dtype = tile->math == GX_TILE_BF16 ? GX_BF16 : GX_F16;
     const gx_mapped a = {
         .data = tile->a,
-        .dtype = dtype,
+        .dtype = dtype_of(tile->math),
         .rows = tile->trans_a ? tile->k : tile->m,
         .columns = tile->trans_a ? tile->m : tile->k,
         .ld = tile->lda,
@@ -151,7 +182,7 @@ static gx_status map_operands(const gx_tile *tile, const wgmma_state *state,
     };
     const gx_mapped b = {
         .data = tile->b,
-        .dtype = dtype,
+        .dtype = dtype_of(tile->math),
         .rows = tile->trans_b ? tile->n : tile->k,
         .columns = tile->trans_b ? tile->k : tile->n,
         .ld = tile->ldb,
@@ -171,7 +202,155 @@ gx_status gx_gemm_wgmma_launch(const gx_group *group, const gx_prepared *prepare
     gx_wgmma_maps maps;
 
     if (has_sums(&tile))
-        tile.partial = ctx->workspace;
+        tile.partial = (float *)((char *)ctx->workspace + handed_bytes(&tile, ctx));
     GX_TRY(map_operands(&tile, prepared->state, &maps, err));
-    return gx_wgmma_launch(&tile, &maps, ctx, err);
+    return gx_wgmma_launch(&tile, &maps, ctx->workspace, ctx, err);
+}
+
+/* --- with the updates --- */
+
+enum { PLACE = 256 /* bytes that parts of the workspace are aligned to */ };
+
+const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_gemm_refuses_updates(group);
+    double multiplications = 0;
+    int64_t tiles = 0;
+    bool plain;
+
+    if (reason != NULL)
+        return reason;
+    const gx_weights_update update = gx_gemm_updates_of(group, &plain);
+
+    reason = refuses_card(update.weights.math, gx_wgmma_update_shared_bytes(), ctx);
+    if (reason != NULL)
+        return reason;
+    if (!plain)
+        return "a product is not a plain one, or of size zero";
+    for (int i = 0; i < update.weights.n_layers; i++) {
+        const gx_weights_layer *layer = &update.weights.layer[i];
+        const gx_group sums = gx_gemm_updated_sums(group, i);
+
+        if (layer->m % PER_VECTOR != 0 || layer->n % PER_VECTOR != 0)
+            return "rows that are no multiple of 16 bytes";
+        reason = gx_epilogue_refuses_wide(&sums, ctx);
+        if (reason != NULL)
+            return reason;
+        multiplications += (double)layer->m * layer->n * layer->k;
+        tiles += tiles_of(layer->m, layer->n);
+    }
+    return refuses_little(multiplications, tiles, ctx);
+}
+
+/* In the workspace behind the gradients of tiles: of each layer's bias, where only the
+ * group reads it. */
+static size_t bias_bytes(const gx_weights_layer *layer, bool of_a)
+{
+    const size_t bytes = (size_t)(of_a ? layer->m : layer->n) * sizeof(uint16_t);
+
+    return (bytes + PLACE - 1) / PLACE * PLACE;
+}
+
+static gx_status find_sums(const gx_group *group, int layer, void *place,
+                           gx_epilogue_bwd *sums, gx_error *err)
+{
+    const gx_group part = gx_gemm_updated_sums(group, layer);
+
+    *sums = gx_epilogue_back_of(&part);
+    if (sums->dbias == NULL)
+        sums->dbias = place;
+    return gx_epilogue_check_wide(sums, err);
+}
+
+static bool are_aligned(const gx_weights_layer *layer, const gx_updated *weight)
+{
+    return is_aligned(layer->a) && is_aligned(layer->b) && is_aligned(layer->out) &&
+           is_aligned(weight->param) && is_aligned(weight->m) && is_aligned(weight->v);
+}
+
+gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
+                                       gx_prepared *prepared, gx_error *err)
+{
+    bool plain;
+    const gx_weights_update update = gx_gemm_updates_of(group, &plain);
+    const int n = update.weights.n_layers;
+
+    prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
+    prepared->n_launches = n + (int)gx_divide_up(n, GX_WGMMA_LAYERS);
+    prepared->n_algos = 1;
+    for (int i = 0; i < n; i++) {
+        const gx_weights_layer *layer = &update.weights.layer[i];
+        gx_epilogue_bwd sums;
+
+        if (!are_aligned(layer, &update.weight[i]))
+            return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                           "the operands are not aligned to %d bytes", VECTOR);
+        GX_TRY(find_sums(group, i, (void *)(uintptr_t)PLACE, &sums, err));
+        GX_TRY(gx_epilogue_bwd_wide_load(&sums, err));
+        prepared->workspace_bytes += bias_bytes(layer, update.weights.sums_of_a);
+    }
+    GX_TRY(gx_wgmma_update_load(update.weights.math, err));
+    return find_encoder(prepared, err);
+}
+
+/* Layer i of the group, as the kernel gets it. */
+static gx_status describe_layer(const gx_weights_update *update, int i, const void *dbias,
+                                const wgmma_state *state, gx_wgmma_layer *layer,
+                                gx_error *err)
+{
+    const gx_weights_layer *of = &update->weights.layer[i];
+    const gx_tile operands = {
+        .m = of->m,
+        .n = of->n,
+        .k = of->k,
+        .a = of->a,
+        .b = of->b,
+        .lda = of->lda,
+        .ldb = of->ldb,
+        .trans_a = true,
+        .math = update->weights.math,
+    };
+
+    *layer = (gx_wgmma_layer){
+        .m = of->m,
+        .n = of->n,
+        .k = of->k,
+        .n_bias = update->weights.sums_of_a ? of->m : of->n,
+        .out = of->out,
+        .dbias = dbias,
+        .weight = update->weight[i],
+        .bias = update->bias[i],
+    };
+    return map_operands(&operands, state, &layer->maps, err);
+}
+
+gx_status gx_gemm_wgmma_update_launch(const gx_group *group, const gx_prepared *prepared,
+                                      gx_ctx *ctx, gx_error *err)
+{
+    bool plain;
+    const gx_weights_update update = gx_gemm_updates_of(group, &plain);
+    const int n = update.weights.n_layers;
+    const void *dbias[GX_MAX_REPEATS];
+    char *place = (char *)ctx->workspace + gx_wgmma_handed_bytes(ctx->n_sm);
+
+    for (int i = 0; i < n; i++) {
+        gx_epilogue_bwd sums;
+
+        GX_TRY(find_sums(group, i, place, &sums, err));
+        GX_TRY(gx_epilogue_bwd_wide_launch(&sums, ctx, err));
+        dbias[i] = sums.dbias;
+        place += bias_bytes(&update.weights.layer[i], update.weights.sums_of_a);
+    }
+    for (int first = 0; first < n; first += GX_WGMMA_LAYERS) {
+        gx_wgmma_update some = { .math = update.weights.math,
+                                 .settings = update.settings,
+                                 .step = update.step,
+                                 .gradients = ctx->workspace };
+
+        for (int i = first; i < n && some.n_layers < GX_WGMMA_LAYERS; i++)
+            GX_TRY(describe_layer(&update, i, dbias[i], prepared->state,
+                                  &some.layer[some.n_layers++], err));
+        GX_TRY(gx_wgmma_update_launch(&some, ctx, err));
+    }
+    return GX_OK;
 }

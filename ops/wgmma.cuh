@@ -55,6 +55,12 @@ static __device__ __forceinline__ void gx_barrier_arrive(uint32_t barrier, unsig
                  : "memory");
 }
 
+/* Arrives at a barrier of the own block. */
+static __device__ __forceinline__ void gx_barrier_arrive_here(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+
 /* Until the phase of this parity has ended; of a new barrier the one before the first,
  * of parity 1, has. */
 static __device__ __forceinline__ void gx_barrier_wait(uint32_t barrier, unsigned parity)
@@ -69,10 +75,10 @@ static __device__ __forceinline__ void gx_barrier_wait(uint32_t barrier, unsigne
                  : "memory");
 }
 
-/* Of 128 threads, whole warps, that name the same barrier of 1 to 15. */
-static __device__ __forceinline__ void gx_sync_warpgroup(int barrier)
+/* Of the 96 threads that finish tiles. */
+static __device__ __forceinline__ void gx_sync_finishers()
 {
-    asm volatile("bar.sync %0, 128;\n" ::"r"(barrier) : "memory");
+    asm volatile("bar.sync 1, 96;\n" ::: "memory");
 }
 
 /* --- copies of a box of a tensor map to shared memory --- */

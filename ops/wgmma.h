@@ -1,9 +1,10 @@
-/* Our product kernel for large matrices, on the tensor cores of sm_90: see wgmma.cu. */
+/* Our kernels for large products, on the tensor cores of sm_90: see wgmma_tile.cuh. */
 #ifndef GX_WGMMA_H
 #define GX_WGMMA_H
 
 #include "gemm_tile.h"
 #include "tensor_map.h"
+#include "weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,8 +14,7 @@ enum {
     GX_WGMMA_CC = 90,    /* and no other: later cards lack the instruction */
     GX_WGMMA_ROWS = 128, /* of a block's tile; a cluster has two, one above the other */
     GX_WGMMA_COLUMNS = 256, /* of a tile */
-    GX_WGMMA_K = 64,        /* of a stage: 128 bytes, what the swizzle covers */
-    GX_WGMMA_PIECE = 64     /* rows that have partial column sums of their own */
+    GX_WGMMA_K = 64         /* of a stage: 128 bytes, what the swizzle covers */
 };
 
 /* The operands as the copy engine reads them: boxes of 64 rows of 64, but for an `a` that
@@ -28,14 +28,50 @@ bool gx_wgmma_is_built(void);
 /* There is a kernel that does what follows this activation. */
 bool gx_wgmma_has_act(int act);
 size_t gx_wgmma_shared_bytes(void);
+/* Where blocks keep the tiles that they have not finished. */
+size_t gx_wgmma_handed_bytes(int n_sm);
 
 /* math is bf16 or f16, m, n and k are at least 1 and below 2^31, n and rows of the
  * operands are multiples of 8, every pointer is aligned to 16 bytes, not both operands
  * are turned, and nothing follows a turned `a`. With dbias `partial` has
- * [m / GX_WGMMA_PIECE rounded up, n], and the launch is two kernels. */
+ * [m / GX_WGMMA_ROWS rounded up, n], and the launch is two kernels. `handed`, which only
+ * a product that something follows needs, has gx_wgmma_handed_bytes of workspace. */
 gx_status gx_wgmma_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
-gx_status gx_wgmma_launch(const gx_tile *tile, const gx_wgmma_maps *maps, gx_ctx *ctx,
-                          gx_error *err) GX_MUST_CHECK;
+gx_status gx_wgmma_launch(const gx_tile *tile, const gx_wgmma_maps *maps, void *handed,
+                          gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* --- wgmma_update.cu --- */
+
+enum { GX_WGMMA_LAYERS = 8 }; /* of a launch: as many as its arguments have room for */
+
+/* The weight's gradient is a^T b, with a stored [k, m] and b [k, n]. */
+typedef struct gx_wgmma_layer {
+    gx_wgmma_maps maps;
+    int m, n, k;
+    int n_bias;
+    void *out;         /* the gradient [m, n] where somebody else reads it, or NULL */
+    const void *dbias; /* [n_bias], made before */
+    gx_updated weight, bias;
+} gx_wgmma_layer;
+
+/* Adam's update of the weights and biases of layers, which are of one type. */
+typedef struct gx_wgmma_update {
+    gx_wgmma_layer layer[GX_WGMMA_LAYERS];
+    int n_layers;
+    gx_tile_math math;
+    gx_update_settings settings;
+    const int32_t *step;
+    void *gradients; /* gx_wgmma_handed_bytes of workspace */
+} gx_wgmma_update;
+
+size_t gx_wgmma_update_shared_bytes(void);
+
+/* One kernel. math is bf16 or f16, sizes are at least 1, m and n are multiples of 8, and
+ * every pointer to operands, weights and their moments is aligned to 16 bytes. Nothing
+ * that is updated may be an operand. */
+gx_status gx_wgmma_update_load(gx_tile_math math, gx_error *err) GX_MUST_CHECK;
+gx_status gx_wgmma_update_launch(const gx_wgmma_update *update, gx_ctx *ctx,
+                                 gx_error *err) GX_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* The alternatives of gemm for large products, without a GPU: what they take and what
- * they refuse, what they launch, and calls of theirs that fail. */
+/* The alternatives for large products, without a GPU: what they take and what they
+ * refuse, what they launch, and calls of theirs that fail. */
 #include "fake_cuda_planned.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
     "  xb: {shape: [3, 8, 16]}\n  wb: {shape: [3, 16, 24]}\n"                 \
     "  kept: {shape: [8, 24]}\nops:\n  - {op: gemm, name: y, "
 
-enum { ALONE = 1, WITH_TAIL = 2 };
+enum { ALONE = 1, WITH_TAIL = 2, N_SM = 132 /* of the simulated card */ };
 
 /* A card as it is; and one that the product is not for. */
 static void expect(const char *fields, const char *precision, const char *name, int n,
@@ -145,6 +145,59 @@ static void sizes_and_cards_that_do_not_fit_are_refused(void **state)
     expect("a: x, b: w", "bf16", "wgmma", ALONE, cases[0].size, &card, "shared memory");
 }
 
+/* --- gradients with updates: what is refused --- */
+
+/* A layer whose gradients are the last of a step, and their updates. */
+#define LAYER_UPDATED(rows, in, out, more, optimizer)                                 \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n  x: {shape: [" #rows ", " #in        \
+    "], init: normal}\n  t: {shape: [" #rows ", " #out "], init: normal}\nparams:\n"  \
+    "  w: {shape: [" #in ", " #out "], init: he_normal}\n  b: {shape: [" #out         \
+    "]}\nops:\n"                                                                      \
+    "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b}}\n"                      \
+    "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\noutputs: [loss" more \
+    "]\noptimizer: {" optimizer "}\n"
+#define ADAMW "adamw: {}"
+
+static void large_gradients_with_updates_are_taken(void **state)
+{
+    static const struct {
+        const char *text, *precision;
+        int cc, n_sm;
+        const char *why; /* NULL: it takes it */
+    } cases[] = {
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 90, 132, NULL },
+        { LAYER_UPDATED(264, 1000, 2056, "", "adam: {}, moments: param"), "f16", 90, 132,
+          NULL },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "tf32", 90, 132,
+          "only bf16 and f16" },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 100, 132, "only sm_90" },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 90, 146, "small" },
+        { LAYER_UPDATED(56, 1000, 2056, "", ADAMW), "bf16", 90, 132, "small" },
+        { LAYER_UPDATED(264, 1000, 2052, "", ADAMW), "bf16", 90, 132, "16 bytes" },
+        { LAYER_UPDATED(264, 1004, 2056, "", ADAMW), "bf16", 90, 132, "16 bytes" },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW ", moments: f32"), "bf16", 90, 132,
+          "differ in type" },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW ", master: f32"), "bf16", 90, 132,
+          "have a master" },
+    };
+
+    (void)state;
+    if (!gx_wgmma_is_built())
+        skip();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const gx_ctx card = card_of(cases[i].cc, cases[i].n_sm);
+        test_group g;
+
+        test_group_open(&g, cases[i].text, cases[i].precision, "wgmma_update", 4);
+        const char *reason = g.at->refuses(&g.group, &card);
+
+        if (cases[i].why ? !reason || !strstr(reason, cases[i].why) : reason != NULL)
+            fail_msg("%zu: %s; expected: %s", i, reason ? reason : "takes it",
+                     cases[i].why ? cases[i].why : "takes it");
+        test_group_close(&g);
+    }
+}
+
 /* --- what is launched --- */
 
 #define LAYERS                                      \
@@ -166,14 +219,20 @@ static void each_is_planned_with_its_workspace(void **state)
 {
     static const struct {
         const char *text, *name, *node;
-        size_t workspace;
+        bool hands;       /* tiles from warps to warps */
+        size_t workspace; /* besides */
         long maps;
         int launches;
     } cases[] = {
-        { ONE, "wgmma", "y", 0, 2, 1 },
-        { FORWARD, "wgmma_fused", "y", 0, 2, 1 },
-        /* Sums of 9 pieces of up to 64 rows, rounded up to 256. */
-        { BACKWARD, "wgmma_fused", "back", (9 * 3400 * 4 + 255) / 256 * 256, 2, 2 },
+        { ONE, "wgmma", "y", false, 0, 2, 1 },
+        { FORWARD, "wgmma_fused", "y", true, 0, 2, 1 },
+        /* Sums of 5 tiles of up to 128 rows. */
+        { BACKWARD, "wgmma_fused", "back", true, 5 * 3400 * 4, 2, 2 },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "wgmma_update", "y.bwd.weight", true,
+          (2056 * 2 + 255) / 256 * 256, 2, 2 },
+        /* Gradients that are wanted are written where they belong. */
+        { LAYER_UPDATED(264, 1000, 2056, ", b.grad, w.grad", ADAMW), "wgmma_update",
+          "y.bwd.weight", true, (2056 * 2 + 255) / 256 * 256, 2, 2 },
     };
 
     (void)state;
@@ -186,15 +245,54 @@ static void each_is_planned_with_its_workspace(void **state)
         gx_error err;
 
         assert_string_equal(unit->alternative->name, cases[i].name);
-        assert_int_equal((unit->workspace_bytes + 255) / 256 * 256, cases[i].workspace);
+        assert_int_equal(unit->workspace_bytes,
+                         cases[i].workspace +
+                             (cases[i].hands ? gx_wgmma_handed_bytes(N_SM) : 0));
         fake_begin();
         assert_ok(planned_run(&of, &err), &err);
         assert_true(fake_calls("cuTensorMapEncodeTiled") >= cases[i].maps);
-        assert_int_equal(fake_calls("cudaLaunchKernelExC") * cases[i].maps,
-                         fake_calls("cuTensorMapEncodeTiled") * cases[i].launches);
+        assert_int_equal(unit->n_launches, cases[i].launches);
+        if (of.plan->n_units == 1)
+            assert_int_equal(fake_calls("cudaLaunchKernelExC") * cases[i].maps,
+                             fake_calls("cuTensorMapEncodeTiled") * cases[i].launches);
         planned_close(&of);
         test_walk_free(&model);
     }
+    assert_int_equal(fake_live(), 0);
+}
+
+/* Of more layers than one launch has room for. */
+#define DEEP                                                                           \
+    "gexec: 1\nname: m\nprecision: bf16\ndims: {width: 520}\ninputs:\n"                \
+    "  x: {shape: [264, width], init: normal}\n  t: {shape: [264, width], init: "      \
+    "normal}\n"                                                                        \
+    "ops:\n  - repeat:\n      name: layer\n      count: 9\n      carry: {h: x}\n"      \
+    "      params:\n        w: {shape: [width, width], init: he_normal}\n"             \
+    "        b: {shape: [width]}\n      ops:\n"                                        \
+    "        - {op: gemm, name: fc, a: h, b: w, epilogue: {bias: b, act: relu}, out: " \
+    "h}\n"                                                                             \
+    "  - {op: mse, name: loss, x: h, target: t}\nbackward: loss\noutputs: [loss]\n"    \
+    "optimizer: {" ADAMW "}\n"
+
+static void many_layers_take_several_launches(void **state)
+{
+    (void)state;
+    if (!gx_wgmma_is_built())
+        skip();
+    test_walk model = test_walk_parse(DEEP, "bf16", GX_TRAIN, 1);
+    planned of = planned_open(model.graph, "wgmma_update", 1);
+    const gx_unit *unit = test_unit_of(of.plan, "layer.0.fc.bwd.weight");
+    gx_error err;
+
+    assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
+    assert_string_equal(unit->alternative->name, "wgmma_update");
+    assert_int_equal(unit->n_nodes, 4 * 9);
+    assert_int_equal(unit->n_launches, 9 + 2);
+    fake_begin();
+    assert_ok(planned_run(&of, &err), &err);
+    assert_int_equal(fake_calls("cuTensorMapEncodeTiled") % (2 * 9), 0);
+    planned_close(&of);
+    test_walk_free(&model);
     assert_int_equal(fake_live(), 0);
 }
 
@@ -242,7 +340,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_products_alone_are_taken),
         cmocka_unit_test(sizes_and_cards_that_do_not_fit_are_refused),
+        cmocka_unit_test(large_gradients_with_updates_are_taken),
         cmocka_unit_test(each_is_planned_with_its_workspace),
+        cmocka_unit_test(many_layers_take_several_launches),
         cmocka_unit_test(a_map_that_is_refused_is_told_of),
         cmocka_unit_test(a_driver_without_maps_is_told_of),
     };

@@ -121,15 +121,17 @@ static test_walk open_truth(const char *text, const product *p, test_random *ran
     return walk;
 }
 
-/* What an element may be off: what rounding it makes, twice; and, of the product's size,
- * what its own sums do. */
-static double allowed(const product *p, const char *output, double want)
+/* What an element may be off: what rounding makes, of itself, twice, and of the product
+ * that something follows; and, of the product's size, what its own sums do. */
+static double allowed(const product *p, const test_walk *truth, const char *output,
+                      int64_t i)
 {
     const double rounding = strcmp(p->precision, "bf16") == 0 ? 0x1p-8 : 0x1p-10;
-    const double noise = 1e-3;
-    const double size = strcmp(output, "db") == 0 ? sqrt((double)p->m) : 1;
+    const double noise = 1e-3, want = test_walk_tensor(truth, output)[i];
 
-    return rounding * fabs(want) + noise * size;
+    if (strcmp(output, "db") == 0)
+        return rounding * fabs(want) + (noise + 2 * rounding) * sqrt((double)p->m);
+    return rounding * (fabs(want) + fabs(test_walk_tensor(truth, "q")[i])) + noise;
 }
 
 static void expect_close(const product *p, const char *output, const double *got,
@@ -140,7 +142,7 @@ static void expect_close(const product *p, const char *output, const double *got
     int64_t first = -1, n_wrong = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        if (fabs(got[i] - want[i]) <= allowed(p, output, want[i]))
+        if (fabs(got[i] - want[i]) <= allowed(p, truth, output, i))
             continue;
         first = n_wrong++ == 0 ? i : first;
     }
@@ -392,6 +394,111 @@ static void nothing_else_is_written(void **state)
     }
 }
 
+/* --- gradients with updates --- */
+
+/* Layers of one width, the last without an activation, as many as two launches take. */
+#define DEEP                                                                             \
+    "gexec: 1\nname: m\nprecision: bf16\ndims: {width: 520, rows: 264}\ninputs:\n"       \
+    "  x: {shape: [rows, width], init: normal}\n"                                        \
+    "  t: {shape: [rows, width], init: normal}\nops:\n  - repeat:\n      name: layer\n"  \
+    "      count: 9\n      carry: {h: x}\n      params:\n"                               \
+    "        w: {shape: [width, width], init: he_normal}\n        b: {shape: [width]}\n" \
+    "      ops:\n        - {op: gemm, name: fc, a: h, b: w, epilogue: {bias: b, act: "   \
+    "relu}, out: h}\n  - {op: mse, name: loss, x: h, target: t}\nbackward: loss\n"       \
+    "outputs: [loss]\noptimizer: {adamw: {}}\n"
+/* One layer, whose gradients somebody reads or nobody does. */
+#define LAYER(rows, in, out, more)                                                      \
+    "gexec: 1\nname: m\nprecision: bf16\ninputs:\n  x: {shape: [" rows ", " in          \
+    "], init: normal}\n  t: {shape: [" rows ", " out "], init: normal}\nparams:\n"      \
+    "  w: {shape: [" in ", " out "], init: he_normal}\n  b: {shape: [" out "]}\nops:\n" \
+    "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b}}\n"                        \
+    "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\noutputs: [loss" more   \
+    "]\noptimizer: {adamw: {weight_decay: 0.1}}\n"
+
+static bool is_update(const gx_graph *graph, const gx_alternative *at, int32_t first)
+{
+    (void)first, (void)graph;
+    return strcmp(at->name, "wgmma_update") == 0;
+}
+
+/* Of sizes that no tile divides, beside the reference, over NaNs. */
+static void updates_are_right(void **state)
+{
+    static const char *const texts[] = {
+        LAYER("264", "1000", "2056", ""),
+        LAYER("328", "2056", "1000", ", w.grad, b.grad"),
+    };
+    test_device *s = *state;
+    test_random random = test_random_start(s->seed + 4);
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        test_walk walk = test_walk_parse(texts[i], "bf16", GX_TRAIN, 1);
+
+        fill(&walk, "x", 1, &random);
+        fill(&walk, "t", 1, &random);
+        fill(&walk, "w", 0.1, &random);
+        fill(&walk, "w.m", 0.1, &random);
+        fill(&walk, "b.m", 0.1, &random);
+        test_walk_step(&walk);
+        assert_true(test_groups_check(s, &walk, is_update, 3, 0) > 0);
+        test_walk_free(&walk);
+    }
+}
+
+static double largest(const double *x, int64_t n)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        most = fabs(x[i]) > most ? fabs(x[i]) : most;
+    return most;
+}
+
+/* Each layer's moments are those that its ops by themselves leave. */
+static void layers_are_not_mixed_up(void **state)
+{
+    const gpu_options options[] = { { .force = "wgmma_update" }, { .force = "kernel" } };
+    test_walk walk = test_walk_parse(DEEP, "bf16", GX_TRAIN, 1);
+    gpu_program programs[2];
+    int n_compared = 0;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        gpu_open_text(&programs[i], DEEP, &options[i]);
+        write_input(&programs[i], &walk, "x", 1);
+        write_input(&programs[i], &walk, "t", 1);
+        gpu_run(&programs[i], GX_MODE_GRAPH, 2);
+    }
+    assert_int_equal(gx_plan_info_get(programs[0].plan).n_forced, 1);
+    for (int layer = 0; layer < 9; layer++) {
+        static const char *const tensors[] = { "w.m", "w.v", "b.m", "b.v" };
+
+        for (size_t t = 0; t < ARRAY_SIZE(tensors); t++) {
+            char name[40];
+
+            snprintf(name, sizeof name, "layer.%d.%s", layer, tensors[t]);
+            const int64_t n = test_walk_count(&walk, name);
+            double *got = read_output(&programs[0], &walk, name);
+            double *want = read_output(&programs[1], &walk, name);
+            const double most = largest(want, n);
+
+            assert_true(most > 0);
+            for (int64_t e = 0; e < n; e++) {
+                if (!(fabs(got[e] - want[e]) <= 0.05 * most))
+                    fail_msg("%s[%lld] is %.9g, expected %.9g; the largest is %.9g", name,
+                             (long long)e, got[e], want[e], most);
+            }
+            n_compared++;
+            free(got);
+            free(want);
+        }
+    }
+    assert_int_equal(n_compared, 4 * 9);
+    gpu_close(&programs[0]);
+    gpu_close(&programs[1]);
+    test_walk_free(&walk);
+}
+
 int main(void)
 {
     gpu_start();
@@ -407,6 +514,9 @@ int main(void)
                                         test_device_close),
         cmocka_unit_test_setup_teardown(nothing_else_is_written, test_device_open,
                                         test_device_close),
+        cmocka_unit_test_setup_teardown(updates_are_right, test_device_open,
+                                        test_device_close),
+        cmocka_unit_test(layers_are_not_mixed_up),
     };
 
     if (reason != NULL) {

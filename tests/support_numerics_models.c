@@ -120,12 +120,13 @@ static double fifteen(int64_t row, int64_t column)
          "outputs: [bias, weight, bias2, weight2, dx, dx2]\n"
 
 /* The gradients of a layer's parameters, and their updates behind them. */
-#define SMALL_UPDATES(optimizer)                                                        \
-    HEAD "inputs:\n  dy: {shape: [192, 8]}\n  ones: {shape: [192, 8], init: ones}\n"    \
-         "params:\n  w: {shape: [8, 8], init: ones}\n  b: {shape: [8]}\nops:\n"         \
+#define UPDATES(in, out, optimizer)                                                     \
+    HEAD "inputs:\n  dy: {shape: [192, " #out "]}\n  ones: {shape: [192, " #in          \
+         "], init: ones}\nparams:\n  w: {shape: [" #in ", " #out                        \
+         "], init: ones}\n  b: {shape: [" #out "]}\nops:\n"                             \
          "  - {op: gemm, name: h, a: ones, b: w, epilogue: {bias: b}}\n"                \
          "  - {op: mul, name: m, a: h, b: dy}\n  - {op: sum, name: loss, x: m, dtype: " \
-         "f32}\nbackward: loss\noptimizer: {" optimizer ": {}}\noutputs: [w.grad, "     \
+         "f32}\nbackward: loss\noptimizer: {" optimizer "}\noutputs: [w.grad, "         \
          "b.grad]\n"
 
 /* The same of a way back and of the gradient of a weight that reads what it makes, as
@@ -416,17 +417,22 @@ static double sum_where_kept(int64_t column, int64_t unused)
             0                                                    \
         }                                                        \
     }
-#define SMALL_UPDATE(name, optimizer)                                                 \
-    {                                                                                 \
-        name, SMALL_UPDATES(optimizer), { "bf16", NULL }, { "weights_update", NULL }, \
-            { { "dy", 2, 192, 8, .value = one_and_small }, { 0 } },                   \
-        {                                                                             \
-            { "w.grad", 2, 8, 8, .value = sum_of_layer },                             \
-                SMALL_SUM("b.grad", sum_of_layer, 192),                               \
-            {                                                                         \
-                0                                                                     \
-            }                                                                         \
-        }                                                                             \
+#define UPDATE(name, in, out, optimizer, ...)                                           \
+    {                                                                                   \
+        name, UPDATES(in, out, optimizer), __VA_ARGS__,                                 \
+            { { "dy", 2, 192, out, .value = one_and_small }, { 0 } },                   \
+        {                                                                               \
+            { "w.grad", 2, in, out, .value = sum_of_layer }, { "b.grad",                \
+                                                               1,                       \
+                                                               out,                     \
+                                                               1,                       \
+                                                               .value = sum_of_layer,   \
+                                                               .addend = one_and_small, \
+                                                               .n_addends = 192 },      \
+            {                                                                           \
+                0                                                                       \
+            }                                                                           \
+        }                                                                               \
     }
 #define SMALL_SUM(name, sum, n)                                              \
     {                                                                        \
@@ -552,8 +558,13 @@ const numerics_model numerics_models[] = {
         TURNED_SUM("bias2", 1, 128, 1),
         TURNED_SUM("weight2", 2, 128, 128),
         { 0 } } },
-    SMALL_UPDATE("small_adam", "adam"),
-    SMALL_UPDATE("small_adamw", "adamw"),
+    UPDATE("small_adam", 8, 8, "adam: {}", { "bf16", NULL }, { "weights_update", NULL }),
+    UPDATE("small_adamw", 8, 8, "adamw: {}", { "bf16", NULL },
+           { "weights_update", NULL }),
+    UPDATE("large_adam", 264, 8200, "adam: {}, moments: param", { "bf16", "f16", NULL },
+           { "wgmma_update", NULL }),
+    UPDATE("large_adamw", 264, 8200, "adamw: {}, moments: param", { "bf16", "f16", NULL },
+           { "wgmma_update", NULL }),
     { "small_gradients",
       SMALL_GRADIENTS,
       NO_TF32,

@@ -1,0 +1,386 @@
+/* Tiles of large products on the tensor cores of sm_90, for the kernels that are made of
+ * them.
+ *
+ * A block stays and makes one tile after the other. One of its warpgroups only copies:
+ * boxes of the operands, several stages ahead, by the copy engine. The two others
+ * multiply 64 rows of the tile each, straight from shared memory, and finish them in
+ * registers while the copies for the next tile are under way. Two blocks of a cluster
+ * make tiles one above the other: each copies half of the columns of b, for both. The
+ * engine puts zeros where an operand ends, so that only what is stored asks for bounds.
+ */
+#ifndef GX_WGMMA_TILE_CUH
+#define GX_WGMMA_TILE_CUH
+
+#include "update.cuh"
+#include "wgmma.cuh"
+#include "wgmma.h"
+
+#ifndef GX_HAVE_WGMMA
+#define GX_HAVE_WGMMA 0
+#endif
+
+namespace
+{
+
+constexpr int ROWS = GX_WGMMA_ROWS, COLUMNS = GX_WGMMA_COLUMNS, K = GX_WGMMA_K;
+constexpr int WARPGROUP = 128, THREADS = 3 * WARPGROUP;
+constexpr int CLUSTER = 2, STAGES = 4;
+constexpr int A_BYTES = ROWS * K * 2;
+constexpr int STAGE_BYTES = A_BYTES + COLUMNS * K * 2;
+constexpr int ATOM = 1024; /* bytes that the swizzle repeats after */
+constexpr int BARRIER_BYTES = 2 * STAGES * (int)sizeof(uint64_t);
+constexpr int TILES_BYTES = ATOM + STAGES * STAGE_BYTES + BARRIER_BYTES;
+/* Of tiles that others finish, see below. */
+constexpr int TILE_BYTES = ROWS * COLUMNS * 2;
+constexpr int FINISHERS = WARPGROUP - 32;
+constexpr int HAND_OVER_BYTES = 2 * (int)sizeof(uint64_t);
+
+/* Clusters of a launch: the card has room for as many, and for no more. */
+inline int64_t room_of(int n_sm)
+{
+    return n_sm / CLUSTER > 0 ? n_sm / CLUSTER : 1;
+}
+
+#if GX_HAVE_WGMMA
+
+constexpr int STRIP = 64;                  /* rows or columns of a box */
+constexpr int STRIP_BYTES = STRIP * K * 2; /* in shared memory */
+/* Rows of tiles of a cluster that are made before the next column of tiles: what both
+ * operands need then stays in the cache. */
+constexpr int GROUP_ROWS = 8;
+
+/* A block has 64 K registers, of which each thread begins with the same share: what one
+ * warpgroup gives away, the two others get. */
+template <int FEW, int MANY>
+constexpr bool is_share_of_registers = FEW + 2 * MANY <= 65536 / THREADS / 8 * 8 * 3;
+
+/* --- where a tile lies --- */
+
+struct place {
+    int row, column; /* of the block's tile */
+};
+
+/* Tiles of a cluster, in the order in which they are made. */
+struct tiles {
+    int down, across;
+
+    __device__ __forceinline__ tiles(int64_t m, int64_t n)
+        : down((int)((m + CLUSTER * ROWS - 1) / (CLUSTER * ROWS))),
+          across((int)((n + COLUMNS - 1) / COLUMNS))
+    {
+    }
+
+    __device__ __forceinline__ int64_t count() const
+    {
+        return (int64_t)down * across;
+    }
+
+    __device__ __forceinline__ place operator[](int64_t i) const
+    {
+        const int64_t per_group = (int64_t)GROUP_ROWS * across;
+        const int first = (int)(i / per_group) * GROUP_ROWS, rest = (int)(i % per_group);
+        const int rows = min(GROUP_ROWS, down - first);
+
+        return { ((first + rest % rows) * CLUSTER + (int)blockIdx.y) * ROWS,
+                 rest / rows * COLUMNS };
+    }
+};
+
+/* Stages follow one another through all tiles of a block, each as often as the other. */
+struct turn {
+    int stage = 0;
+    unsigned parity = 0; /* of the stage's phases */
+
+    __device__ __forceinline__ void advance()
+    {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+/* Addresses in shared memory. */
+struct memory {
+    uint32_t stages, full, empty;
+
+    __device__ __forceinline__ uint32_t a(int stage) const
+    {
+        return stages + stage * STAGE_BYTES;
+    }
+    __device__ __forceinline__ uint32_t b(int stage) const
+    {
+        return a(stage) + A_BYTES;
+    }
+    __device__ __forceinline__ uint32_t is_full(int stage) const
+    {
+        return full + 8 * stage;
+    }
+    __device__ __forceinline__ uint32_t is_empty(int stage) const
+    {
+        return empty + 8 * stage;
+    }
+};
+
+/* Before the first copy, by all threads of both blocks. */
+__device__ __forceinline__ void open_barriers(const memory &shared)
+{
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++) {
+            gx_barrier_init(shared.is_full(s), 1);
+            gx_barrier_init(shared.is_empty(s), 2 * CLUSTER);
+        }
+        gx_publish_barriers();
+    }
+    __syncwarp();
+    gx_arrive_at_cluster(true);
+    gx_wait_for_cluster();
+}
+
+/* At the end: the other block writes to this one's memory until it is done. */
+__device__ __forceinline__ void close_cluster()
+{
+    __syncwarp();
+    gx_arrive_at_cluster(true);
+    gx_wait_for_cluster();
+}
+
+/* --- the thread that copies --- */
+
+template <bool A_TURNED, bool B_TURNED>
+__device__ __forceinline__ void fetch(const gx_wgmma_maps &maps, const memory &shared,
+                                      int stage, place at, int k)
+{
+    const uint32_t barrier = shared.is_full(stage);
+
+    gx_barrier_expect(barrier, STAGE_BYTES);
+    if constexpr (A_TURNED) {
+#pragma unroll
+        for (int i = 0; i < ROWS / STRIP; i++)
+            gx_copy_box(shared.a(stage) + i * STRIP_BYTES, &maps.a, barrier,
+                        at.row + i * STRIP, k);
+    } else {
+        gx_copy_box(shared.a(stage), &maps.a, barrier, k, at.row);
+    }
+#pragma unroll
+    for (int i = 0; i < COLUMNS / STRIP / CLUSTER; i++) {
+        const int strip = (int)blockIdx.y * (COLUMNS / STRIP / CLUSTER) + i;
+        const int column = at.column + strip * STRIP;
+
+        gx_copy_box_to_all(shared.b(stage) + strip * STRIP_BYTES, &maps.b, barrier,
+                           B_TURNED ? k : column, B_TURNED ? column : k,
+                           (1 << CLUSTER) - 1);
+    }
+}
+
+template <bool A_TURNED, bool B_TURNED>
+__device__ __forceinline__ void fetch_tile(const gx_wgmma_maps &maps, int k,
+                                           const memory &shared, place at, turn &now)
+{
+    for (int64_t from = 0; from < k; from += K) {
+        gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
+        fetch<A_TURNED, B_TURNED>(maps, shared, now.stage, at, (int)from);
+        now.advance();
+    }
+}
+
+/* Both blocks arrive at these barriers: they have to be there until all have. */
+__device__ __forceinline__ void await_readers(const memory &shared, turn &now)
+{
+    for (int s = 0; s < STAGES; s++) {
+        gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
+        now.advance();
+    }
+}
+
+/* --- the warpgroups that multiply --- */
+
+/* Tells the threads that copy, in both blocks, that this warpgroup has read the stage. */
+__device__ __forceinline__ void leave(const memory &shared, int stage)
+{
+    if (threadIdx.x % WARPGROUP < CLUSTER)
+        gx_barrier_arrive(shared.is_empty(stage), threadIdx.x % WARPGROUP);
+    __syncwarp();
+}
+
+template <typename T, bool A_TURNED, bool B_TURNED>
+__device__ __forceinline__ void multiply_stage(float (&sum)[COLUMNS / 2], uint32_t a,
+                                               uint32_t b, bool is_first)
+{
+    /* From 16 k to the next: 16 rows, or 32 bytes of each row. */
+    constexpr int A_STEP = A_TURNED ? 16 * STRIP * 2 : 32;
+    constexpr int B_STEP = B_TURNED ? 32 : 16 * STRIP * 2;
+    const uint64_t at_a = gx_operand_at(a, A_TURNED ? STRIP_BYTES : 16);
+    const uint64_t at_b = gx_operand_at(b, B_TURNED ? 16 : STRIP_BYTES);
+
+    gx_begin_products();
+#pragma unroll
+    for (int i = 0; i < K / 16; i++)
+        gx_multiply_64x256<T, !A_TURNED, B_TURNED>(
+            sum, at_a + i * (A_STEP / 16), at_b + i * (B_STEP / 16), !is_first || i > 0);
+    gx_commit_products();
+}
+
+/* A stage is left when the products of the next one have begun. */
+template <typename T, bool A_TURNED, bool B_TURNED>
+__device__ __forceinline__ void multiply_tile(float (&sum)[COLUMNS / 2], int k,
+                                              const memory &shared, int half, turn &now)
+{
+    int before = 0;
+
+    for (int64_t from = 0; from < k; from += K) {
+        gx_barrier_wait(shared.is_full(now.stage), now.parity);
+        multiply_stage<T, A_TURNED, B_TURNED>(sum,
+                                              shared.a(now.stage) + half * STRIP_BYTES,
+                                              shared.b(now.stage), from == 0);
+        if (from > 0) {
+            gx_wait_products<1>();
+            leave(shared, before);
+        }
+        before = now.stage;
+        now.advance();
+    }
+    gx_wait_products<0>();
+    gx_take_products(sum);
+    leave(shared, before);
+}
+
+/* --- the sums as they are stored --- */
+
+constexpr int WIDE = 8; /* neighbours that a lane finishes at once: 16 bytes */
+
+/* Of four lanes, each with a pair out of each of four rows of eight, each gets a row: the
+ * 4 x 4 pairs are transposed, in two steps. */
+__device__ __forceinline__ void transpose_quad(float (&pair)[4][2], int lane)
+{
+    const bool odd = (lane & 1) != 0, upper = (lane & 2) != 0;
+
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        float x = odd ? pair[0][e] : pair[1][e], y = odd ? pair[2][e] : pair[3][e];
+
+        x = __shfl_xor_sync(0xffffffffu, x, 1);
+        y = __shfl_xor_sync(0xffffffffu, y, 1);
+        (odd ? pair[0][e] : pair[1][e]) = x;
+        (odd ? pair[2][e] : pair[3][e]) = y;
+        x = upper ? pair[0][e] : pair[2][e];
+        y = upper ? pair[1][e] : pair[3][e];
+        x = __shfl_xor_sync(0xffffffffu, x, 2);
+        y = __shfl_xor_sync(0xffffffffu, y, 2);
+        (upper ? pair[0][e] : pair[2][e]) = x;
+        (upper ? pair[1][e] : pair[3][e]) = y;
+    }
+}
+
+/* Of the 64 rows of a warpgroup's sums: where the lane's eight neighbours number j of row
+ * i begin, and what they are. All lanes take part. */
+__device__ __forceinline__ int row_of_eight(int i)
+{
+    return 16 * ((int)threadIdx.x % WARPGROUP / 32) + 8 * i + (int)threadIdx.x % 32 / 4;
+}
+
+__device__ __forceinline__ int column_of_eight(int j)
+{
+    return 32 * j + WIDE * ((int)threadIdx.x % 4);
+}
+
+__device__ __forceinline__ void take_eight(const float (&sum)[COLUMNS / 2], int i, int j,
+                                           float (&v)[WIDE])
+{
+    float pair[4][2];
+
+#pragma unroll
+    for (int p = 0; p < 4; p++) {
+        pair[p][0] = sum[(4 * j + p) * 4 + 2 * i];
+        pair[p][1] = sum[(4 * j + p) * 4 + 2 * i + 1];
+    }
+    __syncwarp();
+    transpose_quad(pair, (int)threadIdx.x % 32);
+#pragma unroll
+    for (int x = 0; x < WIDE; x++)
+        v[x] = pair[x / 2][x % 2];
+}
+
+/* --- tiles that others finish --- */
+
+/* What follows a product takes as long as memory takes to bring what it reads: the warps
+ * of the copying warpgroup that copy nothing do that with the last tile while the next
+ * one is made. They get a tile, rounded to what is stored, through a place in memory that
+ * each block has for itself and that stays in the cache. */
+constexpr int EIGHTHS = ROWS * COLUMNS / WIDE;
+constexpr int FINISHING_REGISTERS = 104, HANDING_REGISTERS = 200;
+static_assert(is_share_of_registers<FINISHING_REGISTERS, HANDING_REGISTERS>, "");
+
+struct hand_over {
+    uint32_t is_there, is_taken; /* barriers */
+    void *tile;                  /* [ROWS, COLUMNS] */
+
+    /* `barriers`: where HAND_OVER_BYTES are free. */
+    __device__ __forceinline__ hand_over(uint32_t barriers, void *tiles)
+        : is_there(barriers), is_taken(barriers + 8),
+          tile(static_cast<unsigned char *>(tiles) +
+               (size_t)(blockIdx.x * CLUSTER + blockIdx.y) * TILE_BYTES)
+    {
+    }
+
+    /* Ahead of open_barriers. */
+    __device__ __forceinline__ void open() const
+    {
+        if (threadIdx.x != 0)
+            return;
+        gx_barrier_init(is_there, 2 * WARPGROUP);
+        gx_barrier_init(is_taken, FINISHERS);
+    }
+};
+
+/* By both warpgroups, their half each. `parity` is 1 for a block's first tile and changes
+ * from tile to tile. */
+template <typename T>
+__device__ __forceinline__ void hand_tile(const float (&sum)[COLUMNS / 2],
+                                          const hand_over &over, int half,
+                                          unsigned parity)
+{
+    T *tile = static_cast<T *>(over.tile) + half * (ROWS / 2) * COLUMNS;
+
+    gx_barrier_wait(over.is_taken, parity);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 32; j++) {
+            float v[WIDE];
+
+            take_eight(sum, i, j, v);
+            __stcg(reinterpret_cast<uint4 *>(tile + row_of_eight(i) * COLUMNS +
+                                             column_of_eight(j)),
+                   pack<T>(v));
+        }
+    }
+    gx_barrier_arrive_here(over.is_there);
+}
+
+/* The thread's number among those that finish; below 0: it is none of them. */
+__device__ __forceinline__ int finisher()
+{
+    return (int)threadIdx.x - 2 * WARPGROUP - 32;
+}
+
+/* Eight neighbours of a tile that begins at `at`: number e of them all. A thread that
+ * takes every FINISHERS-th has the same columns of every tile. */
+struct eighth {
+    int row, column;
+    bool is_there; /* and not past the edge */
+
+    __device__ __forceinline__ eighth(place at, int e, int m, int n)
+        : row(at.row + e / (COLUMNS / WIDE)),
+          column(at.column + e % (COLUMNS / WIDE) * WIDE),
+          is_there(e < EIGHTHS && row < m && column < n)
+    {
+    }
+};
+static_assert(FINISHERS % (COLUMNS / WIDE) == 0, "");
+
+#endif
+
+} // namespace
+
+#endif
