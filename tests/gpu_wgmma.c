@@ -272,10 +272,6 @@ static void whatever_follows_is_right_at_any_size(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         const int64_t *size = sizes[i];
-        const int64_t n_outs = size[0] * size[1];
-        const bool is_long = n_outs > (int64_t)1 << 23 || n_outs * size[2] > (int64_t)1
-                                                                                 << 30;
-
         for (size_t t = 0; t < ARRAY_SIZE(tails); t++) {
             const product p = {
                 .m = size[0],
@@ -286,9 +282,8 @@ static void whatever_follows_is_right_at_any_size(void **state)
                 .tail = &tails[t],
             };
 
-            if ((is_long || test_is_short()) && t % 3 != i % 3)
-                continue;
-            if (!is_taken(p.m, p.n, p.k, s->ctx.n_sm))
+            /* Of each size a third: the reference takes long. */
+            if (t % 3 != i % 3 || !is_taken(p.m, p.n, p.k, s->ctx.n_sm))
                 continue;
             check(&p, &random);
             ran++;
@@ -337,7 +332,7 @@ static void random_sizes_are_right(void **state)
 {
     const test_device *s = *state;
     test_random random = test_random_start(s->seed + 2);
-    const int n_wanted = test_is_short() ? 2 : 24;
+    const int n_wanted = test_is_short() ? 2 : 8;
 
     for (int ran = 0; ran < n_wanted;) {
         const product p = {
@@ -440,7 +435,7 @@ static void updates_are_right(void **state)
         fill(&walk, "w.m", 0.1, &random);
         fill(&walk, "b.m", 0.1, &random);
         test_walk_step(&walk);
-        assert_true(test_groups_check(s, &walk, is_update, 3, 0) > 0);
+        assert_true(test_groups_check(s, &walk, is_update, 4, 0) > 0);
         test_walk_free(&walk);
     }
 }
