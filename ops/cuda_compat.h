@@ -16,7 +16,9 @@ typedef void gx_driver_log_fn(void *user, unsigned level, char *message, size_t 
 typedef int gx_driver_log_register_fn(gx_driver_log_fn *callback, void *user,
                                       void **handle);
 
-/* A function of the driver, in the form that CUDA 12.0 has. */
+/* --- functions of the driver --- */
+
+/* In the form that CUDA 12.0 has. */
 static inline cudaError_t gx_compat_driver_entry(
     const char *name, void **function, enum cudaDriverEntryPointQueryResult *found)
 {

@@ -149,7 +149,8 @@ void gx_gemm_wgmma_release(gx_prepared *prepared);
 /* Weight gradients and adam's updates as gx_gemm_weights_update has them, of those. */
 const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ctx);
 gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
-                                       gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+                                       gx_prepared *prepared,
+                                       gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_wgmma_update_launch(const gx_group *group, const gx_prepared *prepared,
                                       gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 

@@ -57,7 +57,7 @@ typedef struct gx_tile {
     void *pre;
     const void *saved; /* y or pre, as GX_ACT_LIST says */
     void *dbias;
-    float *partial; /* [row tiles, n], when out has more than one row of tiles */
+    float *partial; /* [row tiles, n]: gx_tile_launch, where there are several rows */
 } gx_tile;
 
 /* What products do that are more than one product and one tail. They have kernels of

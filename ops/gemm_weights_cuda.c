@@ -29,10 +29,20 @@ static bool is_layer(const gx_group *layer)
            !gemm->attr[GX_GEMM_TRANS_B].i && gemm->arg[GX_GEMM_OUT].rank == 2;
 }
 
+/* One kernel has operands of one type, and multiplies them in one way. */
+static bool is_alike(const gx_group *layer, const gx_group *first)
+{
+    const gx_product product = gx_product_of(&layer->call[1]);
+    const gx_product other = gx_product_of(&first->call[1]);
+
+    return product.dtype == other.dtype && product.precision == other.precision &&
+           gx_sums_first_operand(layer) == gx_sums_first_operand(first);
+}
+
 int gx_gemm_weights_takes(const gx_group *run)
 {
     const int n = run->n_calls / LAYER;
-    bool sums_of_a = false;
+    const gx_group first = layer_of(run, 0);
     int taken = 0;
 
     for (; taken < n; taken++) {
@@ -41,9 +51,8 @@ int gx_gemm_weights_takes(const gx_group *run)
         if (!is_layer(&layer) || gx_gemm_reads_group(run, LAYER * taken, -1) ||
             gx_gemm_reads_group(run, LAYER * taken + 1, -1))
             break;
-        if (taken > 0 && gx_sums_first_operand(&layer) != sums_of_a)
+        if (!is_alike(&layer, &first))
             break;
-        sums_of_a = gx_sums_first_operand(&layer);
     }
     return taken;
 }
@@ -118,7 +127,7 @@ static const char *refuses_layers(const gx_group *group)
     const int n = group->n_calls / LAYER;
 
     if (gx_gemm_weights_takes(group) != n)
-        return "not the gradients of layers whose weights are stored alike";
+        return "not the gradients of layers of one type whose weights are stored alike";
     for (int i = 0; i < n; i++) {
         const gx_group layer = layer_of(group, i);
         const char *reason = gx_gemm_refuses_weight(&layer);

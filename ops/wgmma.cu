@@ -33,8 +33,8 @@ __device__ __forceinline__ void fetch_all(const gx_wgmma_maps &maps, const gx_ti
 
 /* --- what follows --- */
 
-/* One branch for all eight; each activation is written 32 times for a lane, so only short
- * ones are here. */
+/* One branch for all eight; each activation is written out for every neighbour of every
+ * piece, so only short ones are here. */
 __device__ __forceinline__ void forward_of(int act, float (&v)[WIDE])
 {
 #define GX_EACH(ACT)                                                                     \
@@ -114,7 +114,7 @@ __device__ __forceinline__ void add_warps(const gx_tile &g, place at, int thread
 #pragma unroll
     for (int x = 0; x < WIDE; x++)
         sums[thread / 32 * COLUMNS + thread % 32 * WIDE + x] = sum[x];
-    gx_sync_finishers();
+    gx_sync_threads<FINISHERS>();
     for (int c = thread; c < COLUMNS && at.column + c < g.n; c += FINISHERS) {
         float total = 0.0f;
 
@@ -124,7 +124,7 @@ __device__ __forceinline__ void add_warps(const gx_tile &g, place at, int thread
         if (at.row < g.m)
             g.partial[(int64_t)(at.row / ROWS) * g.n + at.column + c] = total;
     }
-    gx_sync_finishers(); /* the next tile's are written to the same place */
+    gx_sync_threads<FINISHERS>(); /* the next tile's are written to the same place */
 }
 
 template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>

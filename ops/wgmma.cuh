@@ -1,4 +1,4 @@
-/* The instructions of sm_90a that wgmma.cu is made of. */
+/* The instructions of sm_90a that wgmma_tile.cuh and its kernels are made of. */
 #ifndef GX_WGMMA_CUH
 #define GX_WGMMA_CUH
 
@@ -13,7 +13,7 @@ static __device__ __forceinline__ uint32_t gx_shared_address(const void *at)
 
 /* --- registers --- */
 
-/* A warpgroup that only copies leaves its registers to those that multiply. */
+/* A warpgroup that multiplies nothing leaves its registers to those that do. */
 template <int N> static __device__ __forceinline__ void gx_fewer_registers()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(N));
@@ -75,10 +75,11 @@ static __device__ __forceinline__ void gx_barrier_wait(uint32_t barrier, unsigne
                  : "memory");
 }
 
-/* Of the 96 threads that finish tiles. */
-static __device__ __forceinline__ void gx_sync_finishers()
+/* Of N threads of the block, whole warps; barrier 0 is __syncthreads's. */
+template <int N> static __device__ __forceinline__ void gx_sync_threads()
 {
-    asm volatile("bar.sync 1, 96;\n" ::: "memory");
+    __syncwarp();
+    asm volatile("bar.sync 1, %0;\n" ::"n"(N) : "memory");
 }
 
 /* --- copies of a box of a tensor map to shared memory --- */

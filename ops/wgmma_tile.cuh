@@ -1,10 +1,10 @@
 /* Tiles of large products on the tensor cores of sm_90, for the kernels that are made of
  * them.
  *
- * A block stays and makes one tile after the other. One of its warpgroups only copies:
- * boxes of the operands, several stages ahead, by the copy engine. The two others
- * multiply 64 rows of the tile each, straight from shared memory, and finish them in
- * registers while the copies for the next tile are under way. Two blocks of a cluster
+ * A block stays and makes one tile after the other. Two of its warpgroups multiply 64
+ * rows of the tile each, straight from shared memory. A thread of the third copies boxes
+ * of the operands, several stages ahead, by the copy engine; what follows a product is
+ * done by three more of that warpgroup's warps. Two blocks of a cluster
  * make tiles one above the other: each copies half of the columns of b, for both. The
  * engine puts zeros where an operand ends, so that only what is stored asks for bounds.
  */

@@ -102,6 +102,24 @@ struct step_factors {
     }
 };
 
+/* Those from element `first` on, of a vector as it lies in memory. */
+template <typename T, int EACH, typename BITS>
+__device__ __forceinline__ void take_some(float (&to)[EACH], const BITS &from, int first)
+{
+    bits_of<T, EACH> some;
+
+    memcpy(&some, reinterpret_cast<const char *>(&from) + first * sizeof(T), sizeof some);
+    unpack<T>(to, some);
+}
+
+template <typename T, int EACH, typename BITS>
+__device__ __forceinline__ void put_some(BITS &to, const float (&from)[EACH], int first)
+{
+    const bits_of<T, EACH> some = pack<T>(from);
+
+    memcpy(reinterpret_cast<char *>(&to) + first * sizeof(T), &some, sizeof some);
+}
+
 /* What the update of N neighbours reads beside the gradient, as it lies in memory. */
 template <typename T, int N> struct piece {
     bits_of<T, N> p, m, v;
@@ -120,22 +138,21 @@ template <typename T, int N> struct piece {
                                            const step_factors &f)
     {
         constexpr int EACH = N == 1 ? 1 : 2;
-        using bits = bits_of<T, EACH>;
 
 #pragma unroll
-        for (int i = 0; i < N / EACH; i++) {
+        for (int i = 0; i < N; i += EACH) {
             float of_p[EACH], of_m[EACH], of_v[EACH], g[EACH];
 
-            unpack<T>(of_p, reinterpret_cast<const bits *>(&p)[i]);
-            unpack<T>(of_m, reinterpret_cast<const bits *>(&m)[i]);
-            unpack<T>(of_v, reinterpret_cast<const bits *>(&v)[i]);
-            unpack<T>(g, reinterpret_cast<const bits *>(&gradient)[i]);
+            take_some<T>(of_p, p, i);
+            take_some<T>(of_m, m, i);
+            take_some<T>(of_v, v, i);
+            take_some<T>(g, gradient, i);
 #pragma unroll
             for (int x = 0; x < EACH; x++)
                 update<GX_UPDATE_ADAM>(of_p[x], g[x], of_m[x], of_v[x], s, f.all, f.now);
-            reinterpret_cast<bits *>(&p)[i] = pack<T>(of_p);
-            reinterpret_cast<bits *>(&m)[i] = pack<T>(of_m);
-            reinterpret_cast<bits *>(&v)[i] = pack<T>(of_v);
+            put_some<T>(p, of_p, i);
+            put_some<T>(m, of_m, i);
+            put_some<T>(v, of_v, i);
         }
     }
 

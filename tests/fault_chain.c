@@ -17,16 +17,17 @@
 #include "support_walk.h"
 
 #define INPUT(name, shape) "  " name ": {shape: " shape ", init: normal}\n"
-#define HEAD                                                                             \
-    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]")                   \
-        INPUT("a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")               \
-            INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]")        \
-                INPUT("w", "[16, 16]") INPUT("v", "[16, 256]") INPUT("odd", "[12, 10]")  \
-                    INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]")                       \
-                        INPUT("wide", "[16, 516]") INPUT("p", "[16]") INPUT("q", "[12]") \
-                            INPUT("r", "[6, 12]") INPUT("s", "[6, 16]")                  \
-                                INPUT("xb", "[3, 6, 8]")                                 \
-                                    INPUT("xl", "[513, 8]") "ops:\n"
+#define HEAD                                                                            \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n" INPUT("x", "[6, 8]") INPUT(           \
+        "a", "[8, 16]") INPUT("b", "[16, 12]") INPUT("c", "[12, 8]")                    \
+        INPUT("at", "[16, 8]") INPUT("bt", "[12, 16]") INPUT("ct", "[8, 12]") INPUT(    \
+            "w", "[16, 16]") INPUT("v", "[16, 256]") INPUT("odd", "[12, 10]")           \
+            INPUT("oddt", "[16, 7]") INPUT("xo", "[6, 7]") INPUT("wide", "[16, 516]")   \
+                INPUT("p", "[16]") INPUT("q", "[12]") INPUT("r", "[6, 12]")             \
+                    INPUT("s", "[6, 16]") INPUT("xb", "[3, 6, 8]")                      \
+                        INPUT("xl", "[513, 8]") "  xf: {shape: [6, 8], dtype: bf16}\n"  \
+                                                "  sf: {shape: [6, 16], dtype: bf16}\n" \
+                                                "ops:\n"
 
 #define LAYER(name, x, w, more) \
     "  - {op: gemm, name: " name ", a: " x ", b: " w ", epilogue: {" more "}}\n"
@@ -141,6 +142,10 @@ static void weight_gradients_go_together_where_none_reads_another(void **state)
         { SUMS("i", "x", "s") SUMS("j", "s", "r"), "i, j, bi, bj", 4 },
         { SUMS("i", "x", "s") SUMS("j", "a", "i"), "i, j, bi, bj", 0 },
         { SUMS("i", "x", "s") SUMS("j", "i", "a"), "i, j, bi, bj", 0 },
+        /* nor two types */
+        { SUMS("i", "x", "s") SUMS("j", "xf", "sf"), "i, j, bi, bj", 0 },
+        { SUMS("i", "xf", "sf") SUMS("j", "xf", "sf") SUMS("k", "x", "s"),
+          "i, j, k, bi, bj, bk", 4 },
     };
 
     (void)state;
