@@ -29,7 +29,8 @@ __device__ __forceinline__ void go_back(const gx_epilogue_bwd &e, int64_t at, in
                                         float (&total)[N], quad *tile)
 {
     const float *dy = static_cast<const float *>(e.dy) + at;
-    const float *saved = static_cast<const float *>(e.saved) + at;
+    const float *saved =
+        ACT == GX_ACT_NONE ? dy : static_cast<const float *>(e.saved) + at;
     float *dx = static_cast<float *>(e.dx);
     const int64_t step = Y * e.columns;
     quad d[EACH], s[EACH];

@@ -410,36 +410,6 @@ static void nothing_else_is_written(void **state)
     "  - {op: mse, name: loss, x: y, target: t}\nbackward: loss\noutputs: [loss" more   \
     "]\noptimizer: {adamw: {weight_decay: 0.1}}\n"
 
-static bool is_update(const gx_graph *graph, const gx_alternative *at, int32_t first)
-{
-    (void)first, (void)graph;
-    return strcmp(at->name, "wgmma_update") == 0;
-}
-
-/* Of sizes that no tile divides, beside the reference, over NaNs. */
-static void updates_are_right(void **state)
-{
-    static const char *const texts[] = {
-        LAYER("264", "1000", "2056", ""),
-        LAYER("328", "2056", "1000", ", w.grad, b.grad"),
-    };
-    test_device *s = *state;
-    test_random random = test_random_start(s->seed + 4);
-
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        test_walk walk = test_walk_parse(texts[i], "bf16", GX_TRAIN, 1);
-
-        fill(&walk, "x", 1, &random);
-        fill(&walk, "t", 1, &random);
-        fill(&walk, "w", 0.1, &random);
-        fill(&walk, "w.m", 0.1, &random);
-        fill(&walk, "b.m", 0.1, &random);
-        test_walk_step(&walk);
-        assert_true(test_groups_check(s, &walk, is_update, 4, 0) > 0);
-        test_walk_free(&walk);
-    }
-}
-
 static double largest(const double *x, int64_t n)
 {
     double most = 0;
@@ -447,6 +417,92 @@ static double largest(const double *x, int64_t n)
     for (int64_t i = 0; i < n; i++)
         most = fabs(x[i]) > most ? fabs(x[i]) : most;
     return most;
+}
+
+/* What the program begins a step from, in the reference. */
+static void begin_alike(gpu_program *program, test_walk *truth, test_random *random)
+{
+    static const char *const inputs[] = { "x", "t" };
+    static const char *const states[] = { "w",   "w.m", "w.v",        "b",
+                                          "b.m", "b.v", "gexec.step", "gexec.lr" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(inputs); i++) {
+        fill(truth, inputs[i], 1, random);
+        write_input(program, truth, inputs[i], 1);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+        double *x = read_output(program, truth, states[i]);
+        const size_t n = (size_t)test_walk_count(truth, states[i]);
+
+        memcpy(test_walk_tensor(truth, states[i]), x, n * sizeof *x);
+        free(x);
+    }
+}
+
+/* A parameter after its first step goes by the sign of its gradient, which is no other's
+ * but where the gradient is about 0. */
+static void expect_updated(gpu_program *program, const test_walk *truth, const char *name)
+{
+    const double rate = 1e-3, rounding = 0x1p-8, off = 0.02;
+    char first[8], second[8];
+
+    snprintf(first, sizeof first, "%s.m", name);
+    snprintf(second, sizeof second, "%s.v", name);
+    const int64_t n = test_walk_count(truth, name);
+    const double *want[] = { test_walk_tensor(truth, name),
+                             test_walk_tensor(truth, first),
+                             test_walk_tensor(truth, second) };
+    double *got[] = { read_output(program, truth, name),
+                      read_output(program, truth, first),
+                      read_output(program, truth, second) };
+    const double most[] = { 0, largest(want[1], n), largest(want[2], n) };
+
+    assert_true(most[1] > 0 && most[2] > 0);
+    for (int64_t i = 0; i < n; i++) {
+        const bool is_sure = fabs(want[1][i]) > off * most[1];
+        const double allowed[] = { rounding * fabs(want[0][i]) +
+                                       (is_sure ? 0.05 : 2.1) * rate,
+                                   off * most[1], off * most[2] };
+
+        for (int t = 0; t < 3; t++) {
+            if (!(fabs(got[t][i] - want[t][i]) <= allowed[t]))
+                fail_msg("%s%s[%lld] is %.9g, expected %.9g, give or take %g", name,
+                         t == 0   ? ""
+                         : t == 1 ? ".m"
+                                  : ".v",
+                         (long long)i, got[t][i], want[t][i], allowed[t]);
+        }
+    }
+    for (int t = 0; t < 3; t++)
+        free(got[t]);
+}
+
+/* Of sizes that no tile divides, beside the reference. */
+static void updates_are_right(void **state)
+{
+    static const char *const texts[] = {
+        LAYER("264", "1000", "2056", ""),
+        LAYER("328", "2056", "1000", ", w.grad, b.grad"),
+    };
+    const gpu_options options = { .force = "wgmma_update" };
+    const test_device *s = *state;
+    test_random random = test_random_start(s->seed + 4);
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        test_walk truth = test_walk_parse(texts[i], "bf16", GX_TRAIN, 1);
+        gpu_program program;
+
+        truth.exact = true;
+        gpu_open_text(&program, texts[i], &options);
+        assert_int_equal(gx_plan_info_get(program.plan).n_forced, 1);
+        begin_alike(&program, &truth, &random);
+        gpu_run(&program, i % 2 ? GX_MODE_GRAPH : GX_MODE_EAGER, 1);
+        test_walk_step(&truth);
+        expect_updated(&program, &truth, "w");
+        expect_updated(&program, &truth, "b");
+        gpu_close(&program);
+        test_walk_free(&truth);
+    }
 }
 
 /* Each layer's moments are those that its ops by themselves leave. */
