@@ -19,8 +19,9 @@ typedef int gx_driver_log_register_fn(gx_driver_log_fn *callback, void *user,
 /* --- functions of the driver --- */
 
 /* In the form that CUDA 12.0 has. */
-static inline cudaError_t gx_compat_driver_entry(
-    const char *name, void **function, enum cudaDriverEntryPointQueryResult *found)
+static inline cudaError_t
+gx_compat_driver_entry(const char *name, void **function,
+                       enum cudaDriverEntryPointQueryResult *found)
 {
 #if CUDART_VERSION >= 12050
     return cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault,

@@ -173,8 +173,7 @@ static CUresult simulate_map(CUtensorMap *map, CUtensorMapDataType type, cuuint3
                              void *data, const cuuint64_t *sizes,
                              const cuuint64_t *strides, const cuuint32_t *box,
                              const cuuint32_t *steps, CUtensorMapInterleave interleave,
-                             CUtensorMapSwizzle swizzle,
-                             CUtensorMapL2promotion promotion,
+                             CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                              CUtensorMapFloatOOBfill fill)
 {
     const int planned = fake_enter("cuTensorMapEncodeTiled");
@@ -212,9 +211,10 @@ static cudaError_t simulate_entry(const char *name, void **function,
 }
 
 #if CUDART_VERSION >= 12050
-cudaError_t __wrap_cudaGetDriverEntryPointByVersion(
-    const char *name, void **function, unsigned version, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *found)
+cudaError_t
+__wrap_cudaGetDriverEntryPointByVersion(const char *name, void **function,
+                                        unsigned version, unsigned long long flags,
+                                        enum cudaDriverEntryPointQueryResult *found)
 {
     ENTER(cudaGetDriverEntryPointByVersion);
     if (fake_is_real())
