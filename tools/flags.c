@@ -41,7 +41,7 @@ static const gx_flag flags[] = {
       "value of an input, a parameter or a state" },
     { "--steps", NULL, "N", GX_FLAG_NUMBER, AT(steps), 1, INT64_C(1) << 40, NULL,
       GX_CMD_RUN | GX_CMD_COMPARE | GX_CMD_SWEEP,
-      "run: steps in all, instead of epochs; compare, sweep: steps behind the bits" },
+      "run: steps of this run, not epochs; compare, sweep: steps behind the bits" },
     { "--epochs", NULL, "N", GX_FLAG_NUMBER, AT(epochs), 1, 1000000000, NULL, GX_CMD_RUN,
       "passes over the training rows, instead of the model's" },
     { "--evaluate", NULL, "epoch|end|never", GX_FLAG_CHOICE, AT(evaluate), 0, 0,
