@@ -9,6 +9,21 @@
 #include "gemm_tile.h"
 #include "weights.h"
 
+/* --- parts of a workspace --- */
+
+enum { GX_WORKSPACE_ALIGNMENT = 256 };
+
+static inline int64_t gx_round_up(int64_t n, int64_t unit)
+{
+    return gx_divide_up(n, unit) * unit;
+}
+
+/* Before there is a workspace: any address that is as aligned as one. */
+static inline void *gx_planned_workspace(void)
+{
+    return (void *)(uintptr_t)GX_WORKSPACE_ALIGNMENT;
+}
+
 /* What a group computes: products, and what follows them in the same group. */
 typedef struct gx_product {
     int64_t m, n, k;

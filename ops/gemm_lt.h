@@ -4,19 +4,6 @@
 
 #include "lt.h"
 
-enum { GX_WORKSPACE_ALIGNMENT = 256 };
-
-static inline int64_t gx_round_up(int64_t n, int64_t unit)
-{
-    return gx_divide_up(n, unit) * unit;
-}
-
-/* Before there is a workspace: any address that is as aligned as one. */
-static inline void *gx_planned_workspace(void)
-{
-    return (void *)(uintptr_t)GX_WORKSPACE_ALIGNMENT;
-}
-
 /* The product of a call by itself. */
 gx_lt_product gx_gemm_lt_product(const gx_call *gemm);
 /* As gx_lt_prepare and gx_lt_launch, and zeros behind the columns of the product where

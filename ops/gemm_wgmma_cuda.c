@@ -209,8 +209,6 @@ gx_status gx_gemm_wgmma_launch(const gx_group *group, const gx_prepared *prepare
 
 /* --- with the updates --- */
 
-enum { PLACE = 256 /* bytes that parts of the workspace are aligned to */ };
-
 const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_refuses_updates(group);
@@ -246,9 +244,10 @@ const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ct
  * group reads it. */
 static size_t bias_bytes(const gx_weights_layer *layer, bool of_a)
 {
-    const size_t bytes = (size_t)(of_a ? layer->m : layer->n) * sizeof(uint16_t);
+    const int64_t bytes =
+        (int64_t)(of_a ? layer->m : layer->n) * (int64_t)sizeof(uint16_t);
 
-    return (bytes + PLACE - 1) / PLACE * PLACE;
+    return (size_t)gx_round_up(bytes, GX_WORKSPACE_ALIGNMENT);
 }
 
 static gx_status find_sums(const gx_group *group, int layer, void *place,
@@ -285,7 +284,7 @@ gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
         if (!are_aligned(layer, &update.weight[i]))
             return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                            "the operands are not aligned to %d bytes", VECTOR);
-        GX_TRY(find_sums(group, i, (void *)(uintptr_t)PLACE, &sums, err));
+        GX_TRY(find_sums(group, i, gx_planned_workspace(), &sums, err));
         GX_TRY(gx_epilogue_bwd_wide_load(&sums, err));
         prepared->workspace_bytes += bias_bytes(layer, update.weights.sums_of_a);
     }

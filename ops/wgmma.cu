@@ -13,6 +13,9 @@ constexpr int SUM_BYTES =
 constexpr int SHARED_BYTES = TILES_BYTES + HAND_OVER_BYTES + SUM_BYTES;
 constexpr int SUM_THREADS = 256;
 
+/* Each is written out for every neighbour of every piece: longer ones are not here. */
+#define SHORT_ACTS(X) X(GX_ACT_RELU) X(GX_ACT_GELU_TANH) X(GX_ACT_SILU)
+
 #if GX_HAVE_WGMMA
 
 constexpr int FEW_REGISTERS = 40, MANY_REGISTERS = 232; /* where nothing follows */
@@ -33,46 +36,35 @@ __device__ __forceinline__ void fetch_all(const gx_wgmma_maps &maps, const gx_ti
 
 /* --- what follows --- */
 
-/* One branch for all eight; each activation is written out for every neighbour of every
- * piece, so only short ones are here. */
+/* One branch for all eight. */
 __device__ __forceinline__ void forward_of(int act, float (&v)[WIDE])
 {
-#define GX_EACH(ACT)                                                                     \
+    switch (act) {
+#define FORWARD_CASE(ACT)                                                                \
     case ACT:                                                                            \
         _Pragma("unroll") for (int x = 0; x < WIDE; x++) v[x] = gx_apply_act(ACT, v[x]); \
-        break
-    switch (act) {
-        GX_EACH(GX_ACT_RELU);
-        GX_EACH(GX_ACT_GELU_TANH);
-        GX_EACH(GX_ACT_SILU);
+        break;
+        SHORT_ACTS(FORWARD_CASE)
+#undef FORWARD_CASE
     default:
         break;
     }
-#undef GX_EACH
 }
 
 __device__ __forceinline__ void backward_of(int act, float (&v)[WIDE],
                                             const float (&saved)[WIDE])
 {
-#define GX_EACH(ACT)                                            \
+    switch (act) {
+#define BACKWARD_CASE(ACT)                                      \
     case ACT:                                                   \
         _Pragma("unroll") for (int x = 0; x < WIDE; x++) v[x] = \
             gx_act_backward(ACT, v[x], saved[x]);               \
-        break
-    switch (act) {
-        GX_EACH(GX_ACT_RELU);
-        GX_EACH(GX_ACT_GELU_TANH);
-        GX_EACH(GX_ACT_SILU);
+        break;
+        SHORT_ACTS(BACKWARD_CASE)
+#undef BACKWARD_CASE
     default:
         break;
     }
-#undef GX_EACH
-}
-
-template <typename T>
-__device__ __forceinline__ void load_eight(float (&to)[WIDE], const T *from)
-{
-    gx_to_floats(to, gx_vector_at<WIDE>(from));
 }
 
 /* Finishes eight neighbours; v is then what a column sum gets. `saved` as it was loaded.
@@ -89,7 +81,8 @@ __device__ __forceinline__ void finish_eight(const gx_tile &g, const eighth &its
         if (g.bias != nullptr) {
             float bias[WIDE];
 
-            load_eight(bias, static_cast<const T *>(g.bias) + its.column);
+            gx_to_floats(bias,
+                         gx_vector_at<WIDE>(static_cast<const T *>(g.bias) + its.column));
 #pragma unroll
             for (int x = 0; x < WIDE; x++)
                 v[x] += bias[x];
@@ -356,8 +349,9 @@ extern "C" bool gx_wgmma_is_built(void)
 
 extern "C" bool gx_wgmma_has_act(int act)
 {
-    return act == GX_ACT_NONE || act == GX_ACT_RELU || act == GX_ACT_GELU_TANH ||
-           act == GX_ACT_SILU;
+#define IS_ACT(ACT) || act == ACT
+    return act == GX_ACT_NONE SHORT_ACTS(IS_ACT);
+#undef IS_ACT
 }
 
 extern "C" size_t gx_wgmma_shared_bytes(void)

@@ -18,9 +18,9 @@ constexpr int AT_ONCE = 2; /* pieces that a thread has under way */
 
 struct walk {
     const gx_wgmma_update &all;
-    int64_t before; /* pairs of tiles of the layers before, and of all */
-    int64_t i, n;
-    int layer;
+    int64_t before; /* pairs of tiles of the layers before */
+    int64_t i, n;   /* the pair that the cluster makes, of so many */
+    int layer;      /* that it is of */
 
     __device__ __forceinline__ explicit walk(const gx_wgmma_update &update)
         : all(update), before(0), i(blockIdx.x), n(0), layer(0)
