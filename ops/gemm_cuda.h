@@ -208,11 +208,10 @@ gx_status gx_gemm_weights_update_launch(const gx_group *group,
                                         const gx_prepared *prepared, gx_ctx *ctx,
                                         gx_error *err) GX_MUST_CHECK;
 /* Of such a group, for other kernels: how it hangs together, whatever the products are
- * like; what there is to make, `plain` as gx_gemm_tile_of has it and no size 0, gradients
- * that only the group reads NULL; and the sums of a layer as a group. */
+ * like; and what there is to make, `plain` as gx_gemm_tile_of has it and no size 0,
+ * gradients that only the group reads NULL. */
 const char *gx_gemm_refuses_updates(const gx_group *group);
 gx_weights_update gx_gemm_updates_of(const gx_group *group, bool *plain);
-gx_group gx_gemm_updated_sums(const gx_group *group, int layer);
 
 /* --- gemm_lt_cuda.c --- */
 

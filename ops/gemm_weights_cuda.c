@@ -222,11 +222,6 @@ static gx_group layers_of(const gx_group *group)
     return gx_group_part(group, 0, LAYER * n_layers_of(group));
 }
 
-gx_group gx_gemm_updated_sums(const gx_group *group, int layer)
-{
-    return gx_group_part(group, LAYER * layer, 1);
-}
-
 /* Updates stand in the order of the gradients: of each layer the bias's, then the
  * weight's. What is elided has no address after the binding, so that the order must do.
  */

@@ -227,38 +227,13 @@ const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ct
         return "a product is not a plain one, or of size zero";
     for (int i = 0; i < update.weights.n_layers; i++) {
         const gx_weights_layer *layer = &update.weights.layer[i];
-        const gx_group sums = gx_gemm_updated_sums(group, i);
 
         if (layer->m % PER_VECTOR != 0 || layer->n % PER_VECTOR != 0)
             return "rows that are no multiple of 16 bytes";
-        reason = gx_epilogue_refuses_wide(&sums, ctx);
-        if (reason != NULL)
-            return reason;
         multiplications += (double)layer->m * layer->n * layer->k;
         tiles += tiles_of(layer->m, layer->n);
     }
     return refuses_little(multiplications, tiles, ctx);
-}
-
-/* In the workspace behind the gradients of tiles: of each layer's bias, where only the
- * group reads it. */
-static size_t bias_bytes(const gx_weights_layer *layer, bool of_a)
-{
-    const int64_t bytes =
-        (int64_t)(of_a ? layer->m : layer->n) * (int64_t)sizeof(uint16_t);
-
-    return (size_t)gx_round_up(bytes, GX_WORKSPACE_ALIGNMENT);
-}
-
-static gx_status find_sums(const gx_group *group, int layer, void *place,
-                           gx_epilogue_bwd *sums, gx_error *err)
-{
-    const gx_group part = gx_gemm_updated_sums(group, layer);
-
-    *sums = gx_epilogue_back_of(&part);
-    if (sums->dbias == NULL)
-        sums->dbias = place;
-    return gx_epilogue_check_wide(sums, err);
 }
 
 static bool are_aligned(const gx_weights_layer *layer, const gx_updated *weight)
@@ -275,25 +250,19 @@ gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
     const int n = update.weights.n_layers;
 
     prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
-    prepared->n_launches = n + (int)gx_divide_up(n, GX_WGMMA_LAYERS);
+    prepared->n_launches = (int)gx_divide_up(n, GX_WGMMA_LAYERS);
     prepared->n_algos = 1;
     for (int i = 0; i < n; i++) {
-        const gx_weights_layer *layer = &update.weights.layer[i];
-        gx_epilogue_bwd sums;
-
-        if (!are_aligned(layer, &update.weight[i]))
+        if (!are_aligned(&update.weights.layer[i], &update.weight[i]))
             return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                            "the operands are not aligned to %d bytes", VECTOR);
-        GX_TRY(find_sums(group, i, gx_planned_workspace(), &sums, err));
-        GX_TRY(gx_epilogue_bwd_wide_load(&sums, err));
-        prepared->workspace_bytes += bias_bytes(layer, update.weights.sums_of_a);
     }
     GX_TRY(gx_wgmma_update_load(update.weights.math, err));
     return find_encoder(prepared, err);
 }
 
 /* Layer i of the group, as the kernel gets it. */
-static gx_status describe_layer(const gx_weights_update *update, int i, const void *dbias,
+static gx_status describe_layer(const gx_weights_update *update, int i,
                                 const wgmma_state *state, gx_wgmma_layer *layer,
                                 gx_error *err)
 {
@@ -316,7 +285,7 @@ static gx_status describe_layer(const gx_weights_update *update, int i, const vo
         .k = of->k,
         .n_bias = update->weights.sums_of_a ? of->m : of->n,
         .out = of->out,
-        .dbias = dbias,
+        .dbias = of->dbias,
         .weight = update->weight[i],
         .bias = update->bias[i],
     };
@@ -329,25 +298,16 @@ gx_status gx_gemm_wgmma_update_launch(const gx_group *group, const gx_prepared *
     bool plain;
     const gx_weights_update update = gx_gemm_updates_of(group, &plain);
     const int n = update.weights.n_layers;
-    const void *dbias[GX_MAX_REPEATS];
-    char *place = (char *)ctx->workspace + gx_wgmma_handed_bytes(ctx->n_sm);
 
-    for (int i = 0; i < n; i++) {
-        gx_epilogue_bwd sums;
-
-        GX_TRY(find_sums(group, i, place, &sums, err));
-        GX_TRY(gx_epilogue_bwd_wide_launch(&sums, ctx, err));
-        dbias[i] = sums.dbias;
-        place += bias_bytes(&update.weights.layer[i], update.weights.sums_of_a);
-    }
     for (int first = 0; first < n; first += GX_WGMMA_LAYERS) {
-        gx_wgmma_update some = { .math = update.weights.math,
+        gx_wgmma_update some = { .sums_of_a = update.weights.sums_of_a,
+                                 .math = update.weights.math,
                                  .settings = update.settings,
                                  .step = update.step,
                                  .gradients = ctx->workspace };
 
         for (int i = first; i < n && some.n_layers < GX_WGMMA_LAYERS; i++)
-            GX_TRY(describe_layer(&update, i, dbias[i], prepared->state,
+            GX_TRY(describe_layer(&update, i, prepared->state,
                                   &some.layer[some.n_layers++], err));
         GX_TRY(gx_wgmma_update_launch(&some, ctx, err));
     }

@@ -9,7 +9,7 @@ namespace
 {
 
 constexpr int SUM_BYTES =
-    FINISHERS / 32 * COLUMNS * (int)sizeof(float); /* a row a warp */
+    ALL_FINISHERS / 32 * COLUMNS * (int)sizeof(float); /* a row a warp */
 constexpr int SHARED_BYTES = TILES_BYTES + HAND_OVER_BYTES + SUM_BYTES;
 constexpr int SUM_THREADS = 256;
 
@@ -101,52 +101,51 @@ __device__ __forceinline__ void finish_eight(const gx_tile &g, const eighth &its
 }
 
 /* The column sums of a tile from those of its warps, in order. */
-__device__ __forceinline__ void add_warps(const gx_tile &g, place at, int thread,
+__device__ __forceinline__ void add_warps(const gx_tile &g, place at, crew its,
                                           const float (&sum)[WIDE], float *sums)
 {
 #pragma unroll
     for (int x = 0; x < WIDE; x++)
-        sums[thread / 32 * COLUMNS + thread % 32 * WIDE + x] = sum[x];
-    gx_sync_threads<FINISHERS>();
-    for (int c = thread; c < COLUMNS && at.column + c < g.n; c += FINISHERS) {
+        sums[its.thread / 32 * COLUMNS + its.thread % 32 * WIDE + x] = sum[x];
+    gx_sync_threads(its.n);
+    for (int c = its.thread; c < COLUMNS && at.column + c < g.n; c += its.n) {
         float total = 0.0f;
 
-#pragma unroll
-        for (int warp = 0; warp < FINISHERS / 32; warp++)
+        for (int warp = 0; warp < its.n / 32; warp++)
             total += sums[warp * COLUMNS + c];
         if (at.row < g.m)
             g.partial[(int64_t)(at.row / ROWS) * g.n + at.column + c] = total;
     }
-    gx_sync_threads<FINISHERS>(); /* the next tile's are written to the same place */
+    gx_sync_threads(its.n); /* the next tile's are written to the same place */
 }
 
 template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>
 __device__ __forceinline__ void finish_tile(const gx_tile &g, place at, const uint4 *tile,
-                                            int thread, float *sums)
+                                            crew of, float *sums)
 {
     const int m = (int)g.m, n = (int)g.n;
     const T *of_saved = static_cast<const T *>(g.saved);
     float column_sum[WIDE] = {};
 
 #pragma unroll 1
-    for (int e = thread; e < EIGHTHS; e += AT_ONCE * FINISHERS) {
+    for (int e = of.thread; e < EIGHTHS; e += AT_ONCE * of.n) {
         uint4 product[AT_ONCE];
         bits_of<T, WIDE> saved[AT_ONCE];
 
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
-            const eighth its(at, e + x * FINISHERS, m, n);
+            const eighth its(at, e + x * of.n, m, n);
 
             if (!its.is_there)
                 continue;
-            product[x] = __ldcg(tile + e + x * FINISHERS);
+            product[x] = __ldcg(tile + e + x * of.n);
             if (TAIL == GX_TAIL_BACKWARD && of_saved != nullptr)
                 saved[x] =
                     load_bits_away<WIDE>(of_saved + (int64_t)its.row * n + its.column);
         }
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
-            const eighth its(at, e + x * FINISHERS, m, n);
+            const eighth its(at, e + x * of.n, m, n);
             float v[WIDE];
 
             if (!its.is_there)
@@ -161,12 +160,18 @@ __device__ __forceinline__ void finish_tile(const gx_tile &g, place at, const ui
         }
     }
     if constexpr (HAS_SUMS)
-        add_warps(g, at, thread, column_sum, sums);
+        add_warps(g, at, of, column_sum, sums);
+}
+
+/* Of the tiles that this block makes. */
+__device__ __forceinline__ bool is_last(int64_t i, const tiles &all)
+{
+    return i + gridDim.x >= all.count();
 }
 
 template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>
 __device__ __forceinline__ void finish_all(const gx_tile &g, const hand_over &over,
-                                           int thread, float *sums)
+                                           float *sums)
 {
     const tiles all(g.m, g.n);
     unsigned parity = 0;
@@ -174,7 +179,7 @@ __device__ __forceinline__ void finish_all(const gx_tile &g, const hand_over &ov
     for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x, parity ^= 1) {
         gx_barrier_wait(over.is_there, parity);
         finish_tile<T, TAIL, HAS_SUMS>(g, all[i], static_cast<const uint4 *>(over.tile),
-                                       thread, sums);
+                                       is_last(i, all) ? crew::all() : crew::few(), sums);
         gx_barrier_arrive_here(over.is_taken);
     }
 }
@@ -202,23 +207,29 @@ store_tile(const gx_tile &g, const float (&sum)[COLUMNS / 2], int row, int colum
     }
 }
 
-template <typename T, bool A_TURNED, bool B_TURNED, gx_tile_tail TAIL>
+template <typename T, bool A_TURNED, bool B_TURNED, gx_tile_tail TAIL, bool HAS_SUMS>
 __device__ __forceinline__ void multiply_all(const gx_tile &g, const memory &shared,
-                                             const hand_over &over, int half)
+                                             const hand_over &over, int half, float *sums)
 {
     const tiles all(g.m, g.n);
+    place at;
     turn now;
     unsigned parity = 1;
 
     for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x, parity ^= 1) {
-        const place at = all[i];
         float sum[COLUMNS / 2];
 
+        at = all[i];
         multiply_tile<T, A_TURNED, B_TURNED>(sum, (int)g.k, shared, half, now);
         if constexpr (TAIL == GX_TAIL_NONE)
             store_tile<T>(g, sum, at.row + half * (ROWS / 2), at.column);
         else
             hand_tile<T>(sum, over, half, parity);
+    }
+    if constexpr (TAIL != GX_TAIL_NONE) {
+        gx_barrier_wait(over.is_there, parity);
+        finish_tile<T, TAIL, HAS_SUMS>(g, at, static_cast<const uint4 *>(over.tile),
+                                       crew::all(), sums);
     }
 }
 
@@ -238,23 +249,22 @@ __global__ void __launch_bounds__(THREADS, 1)
     const uint32_t barriers = stages + STAGES * STAGE_BYTES;
     const memory shared = { stages, barriers, barriers + 8 * STAGES };
     const hand_over over(barriers + BARRIER_BYTES, handed);
+    float *sums = reinterpret_cast<float *>(bytes + (barriers - begin) + BARRIER_BYTES +
+                                            HAND_OVER_BYTES);
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
     over.open();
     open_barriers(shared);
     if (warpgroup == 2) {
         gx_fewer_registers<HANDS ? FINISHING_REGISTERS : FEW_REGISTERS>();
-        if (threadIdx.x == 2 * WARPGROUP) {
+        if (threadIdx.x == 2 * WARPGROUP)
             fetch_all<A_TURNED, B_TURNED>(maps, g, shared);
-        } else if (HANDS && finisher() >= 0) {
-            float *sums = reinterpret_cast<float *>(bytes + (barriers - begin) +
-                                                    BARRIER_BYTES + HAND_OVER_BYTES);
-
-            finish_all<T, TAIL, HAS_SUMS>(g, over, finisher(), sums);
-        }
+        else if (HANDS && crew::few().thread >= 0)
+            finish_all<T, TAIL, HAS_SUMS>(g, over, sums);
     } else {
         gx_more_registers<HANDS ? HANDING_REGISTERS : MANY_REGISTERS>();
-        multiply_all<T, A_TURNED, B_TURNED, TAIL>(g, shared, over, warpgroup);
+        multiply_all<T, A_TURNED, B_TURNED, TAIL, HAS_SUMS>(g, shared, over, warpgroup,
+                                                            sums);
     }
     close_cluster();
 }

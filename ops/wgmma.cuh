@@ -75,11 +75,19 @@ static __device__ __forceinline__ void gx_barrier_wait(uint32_t barrier, unsigne
                  : "memory");
 }
 
-/* Of N threads of the block, whole warps; barrier 0 is __syncthreads's. */
-template <int N> static __device__ __forceinline__ void gx_sync_threads()
+/* Of n threads of the block, whole warps; barrier 0 is __syncthreads's. */
+static __device__ __forceinline__ void gx_sync_threads(int n)
 {
     __syncwarp();
-    asm volatile("bar.sync 1, %0;\n" ::"n"(N) : "memory");
+    asm volatile("bar.sync 1, %0;\n" ::"r"(n) : "memory");
+}
+
+static __device__ __forceinline__ void gx_load_shared(uint4 &to, uint32_t from)
+{
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w)
+                 : "r"(from)
+                 : "memory");
 }
 
 /* --- copies of a box of a tensor map to shared memory --- */

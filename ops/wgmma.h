@@ -44,13 +44,13 @@ gx_status gx_wgmma_launch(const gx_tile *tile, const gx_wgmma_maps *maps, void *
 
 enum { GX_WGMMA_LAYERS = 8 }; /* of a launch: as many as its arguments have room for */
 
-/* The weight's gradient is a^T b, with a stored [k, m] and b [k, n]. */
+/* The weight's gradient is a^T b, with a stored [k, m] and b [k, n], and the bias's the
+ * sums of the columns of one of them. */
 typedef struct gx_wgmma_layer {
     gx_wgmma_maps maps;
     int m, n, k;
     int n_bias;
-    void *out;         /* the gradient [m, n] where somebody else reads it, or NULL */
-    const void *dbias; /* [n_bias], made before */
+    void *out, *dbias; /* [m, n], [n_bias]: where somebody else reads it, or NULL */
     gx_updated weight, bias;
 } gx_wgmma_layer;
 
@@ -58,6 +58,7 @@ typedef struct gx_wgmma_layer {
 typedef struct gx_wgmma_update {
     gx_wgmma_layer layer[GX_WGMMA_LAYERS];
     int n_layers;
+    bool sums_of_a; /* n_bias is m, else n */
     gx_tile_math math;
     gx_update_settings settings;
     const int32_t *step;

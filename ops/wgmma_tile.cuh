@@ -32,7 +32,7 @@ constexpr int BARRIER_BYTES = 2 * STAGES * (int)sizeof(uint64_t);
 constexpr int TILES_BYTES = ATOM + STAGES * STAGE_BYTES + BARRIER_BYTES;
 /* Of tiles that others finish, see below. */
 constexpr int TILE_BYTES = ROWS * COLUMNS * 2;
-constexpr int FINISHERS = WARPGROUP - 32;
+constexpr int FINISHERS = WARPGROUP - 32, ALL_FINISHERS = FINISHERS + 2 * WARPGROUP;
 constexpr int HAND_OVER_BYTES = 2 * (int)sizeof(uint64_t);
 
 /* Clusters of a launch: the card has room for as many, and for no more. */
@@ -306,7 +306,8 @@ __device__ __forceinline__ void take_eight(const float (&sum)[COLUMNS / 2], int 
 /* What follows a product takes as long as memory takes to bring what it reads: the warps
  * of the copying warpgroup that copy nothing do that with the last tile while the next
  * one is made. They get a tile, rounded to what is stored, through a place in memory that
- * each block has for itself and that stays in the cache. */
+ * each block has for itself and that stays in the cache. With a block's last tile those
+ * that multiplied help, having nothing else to do. */
 constexpr int EIGHTHS = ROWS * COLUMNS / WIDE;
 constexpr int FINISHING_REGISTERS = 104, HANDING_REGISTERS = 200;
 static_assert(is_share_of_registers<FINISHING_REGISTERS, HANDING_REGISTERS>, "");
@@ -358,14 +359,28 @@ __device__ __forceinline__ void hand_tile(const float (&sum)[COLUMNS / 2],
     gx_barrier_arrive_here(over.is_there);
 }
 
-/* The thread's number among those that finish; below 0: it is none of them. */
-__device__ __forceinline__ int finisher()
-{
-    return (int)threadIdx.x - 2 * WARPGROUP - 32;
-}
+/* Those that finish a tile together: how many, and the thread's number among them, below
+ * 0 where it is none of them. */
+struct crew {
+    int n, thread;
+
+    /* By a thread that multiplies nothing. */
+    static __device__ __forceinline__ crew few()
+    {
+        return { FINISHERS, (int)threadIdx.x - 2 * WARPGROUP - 32 };
+    }
+
+    /* All but the warp that copies. */
+    static __device__ __forceinline__ crew all()
+    {
+        const int thread = (int)threadIdx.x;
+
+        return { ALL_FINISHERS, thread < 2 * WARPGROUP ? thread : thread - 32 };
+    }
+};
 
 /* Eight neighbours of a tile that begins at `at`: number e of them all. A thread that
- * takes every FINISHERS-th has the same columns of every tile. */
+ * takes every n-th of a crew's n has the same columns of every row. */
 struct eighth {
     int row, column;
     bool is_there; /* and not past the edge */
@@ -377,7 +392,8 @@ struct eighth {
     {
     }
 };
-static_assert(FINISHERS % (COLUMNS / WIDE) == 0, "");
+static_assert(FINISHERS % (COLUMNS / WIDE) == 0 && ALL_FINISHERS % (COLUMNS / WIDE) == 0,
+              "");
 
 #endif
 

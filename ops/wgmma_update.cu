@@ -1,5 +1,8 @@
-/* Weight gradients of several layers with adam's update of those weights and biases, on
- * the tensor cores of sm_90: see wgmma_tile.cuh.
+/* Gradients of several layers' weights and biases with adam's update of both, on the
+ * tensor cores of sm_90: see wgmma_tile.cuh.
+ *
+ * A bias's gradient is sums of columns of an operand. They are made behind the last
+ * tiles, first where there is no tile left while others make theirs.
  *
  * This file is compiled as wgmma.cu is. */
 #include "wgmma_tile.cuh"
@@ -7,43 +10,70 @@
 namespace
 {
 
-constexpr int SHARED_BYTES = TILES_BYTES + HAND_OVER_BYTES;
+constexpr int MULTIPLIERS = 2 * WARPGROUP;
+constexpr int SUM_BYTES = 2 * COLUMNS * (int)sizeof(float); /* two of every column */
+constexpr int SHARED_BYTES = TILES_BYTES + HAND_OVER_BYTES + SUM_BYTES;
 static_assert(sizeof(gx_wgmma_update) <= 4096, "a kernel takes 4 KB of arguments");
 
 #if GX_HAVE_WGMMA
 
 constexpr int AT_ONCE = 2; /* pieces that a thread has under way */
 
-/* --- tiles of all layers, one layer behind the other --- */
+/* --- what is to be made: of all layers, one behind the other --- */
 
-struct walk {
+/* Pairs of tiles, one for each block of a cluster. */
+struct tile_pairs {
+    static __device__ __forceinline__ int64_t count(const gx_wgmma_layer &layer)
+    {
+        return tiles(layer.m, layer.n).count();
+    }
+    static __device__ __forceinline__ int64_t first()
+    {
+        return blockIdx.x;
+    }
+};
+
+/* Pairs of strips of a bias, each of COLUMNS. From the last cluster on: it is the first
+ * that has no tile left. */
+struct sum_pairs {
+    static __device__ __forceinline__ int64_t count(const gx_wgmma_layer &layer)
+    {
+        return (layer.n_bias + CLUSTER * COLUMNS - 1) / (CLUSTER * COLUMNS);
+    }
+    static __device__ __forceinline__ int64_t first()
+    {
+        return gridDim.x - 1 - blockIdx.x;
+    }
+};
+
+template <typename OF> struct walk {
     const gx_wgmma_update &all;
-    int64_t before; /* pairs of tiles of the layers before */
+    int64_t before; /* pairs of the layers before */
     int64_t i, n;   /* the pair that the cluster makes, of so many */
     int layer;      /* that it is of */
 
     __device__ __forceinline__ explicit walk(const gx_wgmma_update &update)
-        : all(update), before(0), i(blockIdx.x), n(0), layer(0)
+        : all(update), before(0), i(OF::first()), n(0), layer(0)
     {
         for (int l = 0; l < all.n_layers; l++)
-            n += of(l).count();
+            n += OF::count(all.layer[l]);
         find();
-    }
-
-    __device__ __forceinline__ tiles of(int l) const
-    {
-        return tiles(all.layer[l].m, all.layer[l].n);
     }
 
     __device__ __forceinline__ void find()
     {
-        while (i < n && i - before >= of(layer).count())
-            before += of(layer++).count();
+        while (i < n && i - before >= OF::count(all.layer[layer]))
+            before += OF::count(all.layer[layer++]);
     }
 
     __device__ __forceinline__ bool goes_on() const
     {
         return i < n;
+    }
+
+    __device__ __forceinline__ bool is_last() const
+    {
+        return i + gridDim.x >= n;
     }
 
     __device__ __forceinline__ void go_on()
@@ -52,41 +82,63 @@ struct walk {
         find();
     }
 
-    __device__ __forceinline__ place at() const
+    __device__ __forceinline__ const gx_wgmma_layer &its() const
     {
-        return of(layer)[i - before];
+        return all.layer[layer];
     }
 };
+
+__device__ __forceinline__ place tile_at(const walk<tile_pairs> &at)
+{
+    return tiles(at.its().m, at.its().n)[at.i - at.before];
+}
+
+__device__ __forceinline__ int strip_at(const walk<sum_pairs> &at)
+{
+    return (int)((at.i - at.before) * CLUSTER + blockIdx.y) * COLUMNS;
+}
+
+/* Those that multiplied help to finish the last tile where they have no sums to make. */
+__device__ __forceinline__ crew crew_of_last(const gx_wgmma_update &u)
+{
+    return walk<sum_pairs>(u).goes_on() ? crew::few() : crew::all();
+}
+
+/* --- the thread that copies --- */
+
+/* Columns of the operand that the bias's gradient is sums of, to where b lies else. Both
+ * blocks of a cluster have as many stages, which both empty for both. */
+__device__ __forceinline__ void fetch_strip(const gx_wgmma_update &u,
+                                            const gx_wgmma_layer &layer, int column,
+                                            const memory &shared, turn &now)
+{
+    const CUtensorMap *map = u.sums_of_a ? &layer.maps.a : &layer.maps.b;
+
+    for (int64_t from = 0; from < layer.k; from += K) {
+        const uint32_t barrier = shared.is_full(now.stage);
+
+        gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
+        gx_barrier_expect(barrier, STAGE_BYTES - A_BYTES);
+#pragma unroll
+        for (int i = 0; i < COLUMNS / STRIP; i++)
+            gx_copy_box(shared.b(now.stage) + i * STRIP_BYTES, map, barrier,
+                        column + i * STRIP, (int)from);
+        now.advance();
+    }
+}
 
 __device__ __forceinline__ void fetch_all(const gx_wgmma_update &u, const memory &shared)
 {
     turn now;
 
-    for (walk at(u); at.goes_on(); at.go_on())
-        fetch_tile<true, false>(u.layer[at.layer].maps, u.layer[at.layer].k, shared,
-                                at.at(), now);
+    for (walk<tile_pairs> at(u); at.goes_on(); at.go_on())
+        fetch_tile<true, false>(at.its().maps, at.its().k, shared, tile_at(at), now);
+    for (walk<sum_pairs> at(u); at.goes_on(); at.go_on())
+        fetch_strip(u, at.its(), strip_at(at), shared, now);
     await_readers(shared, now);
 }
 
-/* --- the warpgroups that multiply --- */
-
-template <typename T>
-__device__ __forceinline__ void multiply_all(const gx_wgmma_update &u,
-                                             const memory &shared, const hand_over &over,
-                                             int half)
-{
-    turn now;
-    unsigned parity = 1; /* of a barrier that nobody has arrived at */
-
-    for (walk at(u); at.goes_on(); at.go_on(), parity ^= 1) {
-        float sum[COLUMNS / 2];
-
-        multiply_tile<T, true, false>(sum, u.layer[at.layer].k, shared, half, now);
-        hand_tile<T>(sum, over, half, parity);
-    }
-}
-
-/* --- the warps that update --- */
+/* --- updates --- */
 
 /* What all elements share. */
 struct step_factors {
@@ -168,26 +220,26 @@ template <typename T, int N> struct piece {
 
 template <typename T>
 __device__ __forceinline__ void
-update_tile(const gx_wgmma_layer &layer, place at, const uint4 *gradient, int thread,
+update_tile(const gx_wgmma_layer &layer, place at, const uint4 *gradient, crew of,
             const gx_update_settings &s, const step_factors &f)
 {
 #pragma unroll 1
-    for (int e = thread; e < EIGHTHS; e += AT_ONCE * FINISHERS) {
+    for (int e = of.thread; e < EIGHTHS; e += AT_ONCE * of.n) {
         piece<T, WIDE> some[AT_ONCE];
         uint4 g[AT_ONCE];
 
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
-            const eighth its(at, e + x * FINISHERS, layer.m, layer.n);
+            const eighth its(at, e + x * of.n, layer.m, layer.n);
 
             if (its.is_there) {
                 some[x].load(layer.weight, (int64_t)its.row * layer.n + its.column);
-                g[x] = __ldcg(gradient + e + x * FINISHERS);
+                g[x] = __ldcg(gradient + e + x * of.n);
             }
         }
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
-            const eighth its(at, e + x * FINISHERS, layer.m, layer.n);
+            const eighth its(at, e + x * of.n, layer.m, layer.n);
 
             if (!its.is_there)
                 continue;
@@ -201,43 +253,130 @@ update_tile(const gx_wgmma_layer &layer, place at, const uint4 *gradient, int th
     }
 }
 
-/* The biases' gradients are there before the kernel begins. */
-template <typename T>
-__device__ __forceinline__ void update_biases(const gx_wgmma_update &u, int thread,
-                                              const step_factors &f)
-{
-    const int block = (int)(blockIdx.x * CLUSTER + blockIdx.y);
-    const int step = (int)gridDim.x * CLUSTER * FINISHERS;
-
-    for (int l = 0; l < u.n_layers; l++) {
-        const gx_wgmma_layer &layer = u.layer[l];
-
-#pragma unroll 1
-        for (int i = block * FINISHERS + thread; i < layer.n_bias; i += step) {
-            piece<T, 1> one;
-
-            one.load(layer.bias, i);
-            one.finish(load_bits<1>(static_cast<const T *>(layer.dbias) + i), u.settings,
-                       f);
-            one.store(layer.bias, i);
-        }
-    }
-}
-
+/* By the warps that multiply nothing. */
 template <typename T>
 __device__ __forceinline__ void update_all(const gx_wgmma_update &u,
-                                           const hand_over &over, int thread)
+                                           const hand_over &over)
 {
     const step_factors f(u);
     unsigned parity = 0;
 
-    update_biases<T>(u, thread, f);
-    for (walk at(u); at.goes_on(); at.go_on(), parity ^= 1) {
+    for (walk<tile_pairs> at(u); at.goes_on(); at.go_on(), parity ^= 1) {
         gx_barrier_wait(over.is_there, parity);
-        update_tile<T>(u.layer[at.layer], at.at(), static_cast<const uint4 *>(over.tile),
-                       thread, u.settings, f);
+        update_tile<T>(at.its(), tile_at(at), static_cast<const uint4 *>(over.tile),
+                       at.is_last() ? crew_of_last(u) : crew::few(), u.settings, f);
         gx_barrier_arrive_here(over.is_taken);
     }
+}
+
+/* --- gradients of biases, by the warps that multiplied --- */
+
+/* Eight columns of the strip in every eighth row of the stage. The copy engine has put
+ * the 16 bytes number i of a row where i ^ row % 8 would be. */
+template <typename T>
+__device__ __forceinline__ void add_stage(uint32_t stage, float (&sum)[WIDE])
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int first = warp % 2 * 4 + lane / 8, eight = lane % 8 ^ first;
+    const uint32_t at = stage + warp / 2 * STRIP_BYTES + first * K * 2 + eight * 16;
+    bits_of<T, WIDE> bits[K / 8];
+
+#pragma unroll
+    for (int i = 0; i < K / 8; i++)
+        gx_load_shared(bits[i], at + i * 8 * K * 2);
+#pragma unroll
+    for (int i = 0; i < K / 8; i++) {
+        float v[WIDE];
+
+        unpack<T>(v, bits[i]);
+#pragma unroll
+        for (int x = 0; x < WIDE; x++)
+            sum[x] += v[x];
+    }
+}
+
+/* Of every column the sums of half of the rows, two warps' each. */
+__device__ __forceinline__ void gather_sums(float (&sum)[WIDE], float *sums)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+
+#pragma unroll
+    for (int x = 0; x < WIDE; x++) {
+        sum[x] += __shfl_xor_sync(0xffffffffu, sum[x], 8);
+        sum[x] += __shfl_xor_sync(0xffffffffu, sum[x], 16);
+        if (lane < 8)
+            sums[warp % 2 * COLUMNS + warp / 2 * STRIP + lane * WIDE + x] = sum[x];
+    }
+    gx_sync_threads(MULTIPLIERS);
+}
+
+template <typename T>
+__device__ __forceinline__ void update_bias(const gx_wgmma_layer &layer, int i,
+                                            float gradient, const gx_update_settings &s,
+                                            const step_factors &f)
+{
+    const float of_one[1] = { gradient };
+    const bits_of<T, 1> bits = pack<T>(of_one);
+    piece<T, 1> one;
+
+    one.load(layer.bias, i);
+    one.finish(bits, s, f);
+    one.store(layer.bias, i);
+    if (layer.dbias != nullptr)
+        memcpy(static_cast<T *>(layer.dbias) + i, &bits, sizeof bits);
+}
+
+template <typename T>
+__device__ __forceinline__ void
+sum_strip(const gx_wgmma_update &u, const gx_wgmma_layer &layer, int column,
+          const memory &shared, float *sums, turn &now, const step_factors &f)
+{
+    const int i = (int)threadIdx.x;
+    float sum[WIDE] = {};
+
+    for (int64_t from = 0; from < layer.k; from += K) {
+        gx_barrier_wait(shared.is_full(now.stage), now.parity);
+        add_stage<T>(shared.b(now.stage), sum);
+        leave(shared, now.stage);
+        now.advance();
+    }
+    gather_sums(sum, sums);
+    if (column + i < layer.n_bias)
+        update_bias<T>(layer, column + i, sums[i] + sums[COLUMNS + i], u.settings, f);
+    gx_sync_threads(MULTIPLIERS); /* the next strip's are written to the same place */
+}
+static_assert(MULTIPLIERS == COLUMNS && MULTIPLIERS / 32 == 2 * COLUMNS / STRIP, "");
+
+/* --- the warpgroups that multiply --- */
+
+template <typename T>
+__device__ __forceinline__ void multiply_all(const gx_wgmma_update &u,
+                                             const memory &shared, const hand_over &over,
+                                             int half, float *sums)
+{
+    const crew of_last = crew_of_last(u);
+    place last;
+    turn now;
+    int layer = 0;
+    unsigned parity = 1; /* of a barrier that nobody has arrived at */
+
+    for (walk<tile_pairs> at(u); at.goes_on(); at.go_on(), parity ^= 1) {
+        float sum[COLUMNS / 2];
+
+        multiply_tile<T, true, false>(sum, at.its().k, shared, half, now);
+        hand_tile<T>(sum, over, half, parity);
+        last = tile_at(at);
+        layer = at.layer;
+    }
+    const step_factors f(u);
+
+    if (of_last.thread >= 0) {
+        gx_barrier_wait(over.is_there, parity);
+        update_tile<T>(u.layer[layer], last, static_cast<const uint4 *>(over.tile),
+                       of_last, u.settings, f);
+    }
+    for (walk<sum_pairs> at(u); at.goes_on(); at.go_on())
+        sum_strip<T>(u, at.its(), strip_at(at), shared, sums, now, f);
 }
 
 /* --- the kernel --- */
@@ -248,7 +387,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 {
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
-    const uint32_t stages = (gx_shared_address(bytes) + ATOM - 1) / ATOM * ATOM;
+    const uint32_t begin = gx_shared_address(bytes);
+    const uint32_t stages = (begin + ATOM - 1) / ATOM * ATOM;
     const uint32_t barriers = stages + STAGES * STAGE_BYTES;
     const memory shared = { stages, barriers, barriers + 8 * STAGES };
     const hand_over over(barriers + BARRIER_BYTES, u.gradients);
@@ -260,11 +400,14 @@ __global__ void __launch_bounds__(THREADS, 1)
         gx_fewer_registers<FINISHING_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
             fetch_all(u, shared);
-        else if (finisher() >= 0)
-            update_all<T>(u, over, finisher());
+        else if (crew::few().thread >= 0)
+            update_all<T>(u, over);
     } else {
+        float *sums = reinterpret_cast<float *>(bytes + (barriers - begin) +
+                                                BARRIER_BYTES + HAND_OVER_BYTES);
+
         gx_more_registers<HANDING_REGISTERS>();
-        multiply_all<T>(u, shared, over, warpgroup);
+        multiply_all<T>(u, shared, over, warpgroup, sums);
     }
     close_cluster();
 }
