@@ -13,6 +13,11 @@ enum { NONE = -1 };
  * beside the passes, but shares the card with them, and its lane has to end too. */
 static const double BESIDE_WEIGHT = 0.5;
 
+/* What a library's kernel costs a step beside the time of its own: it never begins while
+ * the one ahead of it ends, nor reads anything ahead. Where both are as fast ours is
+ * better, since its launch costs the host a fraction. */
+static const double LIBRARY_US = 0.6;
+
 /* One way to go on from a node: site and length. */
 typedef struct edge {
     int32_t site, n;
@@ -340,6 +345,13 @@ static double weight_of(const search *f, int32_t first, int32_t n)
                : 1.0;
 }
 
+static double us_of(const gx_candidate *candidate)
+{
+    if (candidate->us <= 0) /* not measured, or nothing to do */
+        return 0;
+    return candidate->us + (candidate->alternative->library ? LIBRARY_US : 0);
+}
+
 static void find_costs(search *f)
 {
     const int32_t n_nodes = (int32_t)f->s->graph->n_nodes;
@@ -358,7 +370,7 @@ static void find_costs(search *f)
                 const bool forced = is_forced(f->s, candidate->alternative);
                 const cost way = {
                     .n_forced = rest->n_forced + (forced ? f->edges[e].n : 0),
-                    .us = rest->us + weight * (candidate->us > 0 ? candidate->us : 0),
+                    .us = rest->us + weight * us_of(candidate),
                     .edge = e,
                     .candidate = (int32_t)k,
                 };
@@ -441,6 +453,21 @@ static const char *rejected_name(const search *f, const gx_unit *unit, int32_t f
     return name ? name : alternative->name;
 }
 
+/* `is_same`: of the nodes that the one which was taken covers. */
+static const char *why_not(const gx_selector *s, const gx_candidate *c,
+                           const gx_candidate *taken, bool is_same)
+{
+    if (c->refused)
+        return c->refused;
+    if (s->force)
+        return "another one is forced, or was as good";
+    if (c->us < 0)
+        return "later in the table";
+    return is_same && c->us <= taken->us && us_of(c) > us_of(taken)
+               ? "slower with what a library's launch costs"
+               : "slower";
+}
+
 /* Every candidate that starts in the unit and was not taken. */
 static gx_status list_rejected(const search *f, gx_unit *unit, const gx_candidate *taken,
                                gx_error *err)
@@ -456,18 +483,17 @@ static gx_status list_rejected(const search *f, gx_unit *unit, const gx_candidat
 
                 for (size_t k = 0; k < site->n_candidates; k++) {
                     const gx_candidate *c = &site->candidates[k];
+                    const bool is_same =
+                        i == unit->first_node && site->n == unit->n_nodes;
 
-                    if (c == taken && i == unit->first_node && site->n == unit->n_nodes)
+                    if (c == taken && is_same)
                         continue;
                     if (pass == 1)
                         unit->rejected[n] = (gx_rejected){
                             .alternative =
                                 rejected_name(f, unit, i, site->n, c->alternative),
                             .us = c->us,
-                            .reason = c->refused ? c->refused
-                                      : s->force ? "another one is forced, or was as good"
-                                      : c->us < 0 ? "later in the table"
-                                                  : "slower",
+                            .reason = why_not(s, c, taken, is_same),
                         };
                     n++;
                 }

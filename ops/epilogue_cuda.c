@@ -229,7 +229,7 @@ static const char *const adamw_pattern[] = { "epilogue.bwd", "gemm", "adamw", NU
     .prepare = gx_gemm_weights_update_prepare, .launch = gx_gemm_weights_update_launch
 
 #define TURNED_DX                                                                   \
-    .elides = true, .refuses = gx_gemm_lt_turned_dx_refuses,                        \
+    .library = true, .elides = true, .refuses = gx_gemm_lt_turned_dx_refuses,       \
     .prepare = gx_gemm_lt_turned_dx_prepare, .launch = gx_gemm_lt_turned_dx_launch, \
     .release = gx_lt_release
 
@@ -280,6 +280,7 @@ const gx_alternative gx_epilogue_alternatives[] = {
     },
     {
         .name = "lt_weight",
+        .library = true,
         .pattern = weight_pattern,
         .refuses = gx_gemm_lt_weight_refuses,
         .prepare = gx_gemm_lt_prepare,

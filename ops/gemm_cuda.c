@@ -292,6 +292,7 @@ static const char *const pair_back_pattern[] = { "gemm", "gemm", "epilogue.bwd",
 const gx_alternative gx_gemm_alternatives[] = {
     {
         .name = "lt",
+        .library = true,
         .pattern = gemm_pattern,
         .strict = true,
         .refuses = gx_gemm_lt_refuses,
@@ -301,6 +302,7 @@ const gx_alternative gx_gemm_alternatives[] = {
     },
     {
         .name = "lt_turned",
+        .library = true,
         .pattern = gemm_pattern,
         .refuses = gx_gemm_lt_turned_refuses,
         .prepare = gx_gemm_lt_turned_prepare,
@@ -309,6 +311,7 @@ const gx_alternative gx_gemm_alternatives[] = {
     },
     {
         .name = "lt_turned_b",
+        .library = true,
         .pattern = gemm_pattern,
         .refuses = gx_gemm_lt_turned_b_refuses,
         .prepare = gx_gemm_lt_turned_b_prepare,
@@ -340,6 +343,7 @@ const gx_alternative gx_gemm_alternatives[] = {
     },
     {
         .name = "lt_fused",
+        .library = true,
         .pattern = forward_pattern,
         .elides = true,
         .refuses = gx_gemm_lt_forward_refuses,
@@ -349,6 +353,7 @@ const gx_alternative gx_gemm_alternatives[] = {
     },
     {
         .name = "lt_bias",
+        .library = true,
         .pattern = forward_pattern,
         .elides = true,
         .refuses = gx_gemm_lt_bias_refuses,
@@ -391,6 +396,7 @@ const gx_alternative gx_gemm_alternatives[] = {
     },
     {
         .name = "lt_fused",
+        .library = true,
         .pattern = backward_pattern,
         .elides = true,
         .refuses = gx_gemm_lt_backward_refuses,
@@ -425,6 +431,7 @@ const gx_alternative gx_gemm_alternatives[] = {
     },
     {
         .name = "lt_fused",
+        .library = true,
         .pattern = split_pattern,
         .elides = true,
         .refuses = gx_gemm_lt_backward_refuses,

@@ -175,9 +175,10 @@ typedef struct gx_alternative {
     const char *name; /* "lt", "lt_fused", "fused", "tile", "kernel", "multi", ... */
     const char *const *pattern; /* op names in order, ends with NULL */
     gx_repeat repeat;
-    bool elides; /* values that only the group reads are not written */
-    bool strict; /* may serve as the baseline that others are compared with */
-    bool trial;  /* taken only where it is forced: not yet seen to be faster */
+    bool library; /* its products are the library's kernels */
+    bool elides;  /* values that only the group reads are not written */
+    bool strict;  /* may serve as the baseline that others are compared with */
+    bool trial;   /* taken only where it is forced: not yet seen to be faster */
 
     /* Of GX_REPEAT_ALL: how many patterns from the first call on one group may cover, as
      * far as the calls hang together; below 2: none. `run` is bound as for `refuses` and

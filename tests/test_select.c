@@ -150,6 +150,52 @@ static void the_fastest_way_through_all_nodes_is_taken(void **state)
     test_graph_free(t);
 }
 
+static const gx_alternative two_makers[] = {
+    { .name = "plain", .pattern = make_only, .strict = true, .library = true },
+    { .name = "tile", .pattern = make_only },
+};
+
+static const gx_alternative *two_makers_at(size_t i)
+{
+    return i < ARRAY_SIZE(two_makers) ? &two_makers[i] : NULL;
+}
+
+static void a_library_has_to_be_faster_by_what_its_launch_costs(void **state)
+{
+    static const struct {
+        double library_us, own_us;
+        bool measure;
+        const char *taken, *why_not; /* the other one */
+    } cases[] = {
+        { 3, 3.5, true, "tile", "slower with what a library's launch costs" },
+        { 3, 4, true, "plain", "slower" },
+        { 3, 3, true, "tile", "slower with what a library's launch costs" },
+        { 3, 2, true, "tile", "slower" },
+        { 3, 3, false, "plain", "later in the table" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_graph *t = test_graph_new();
+        prices p = { .plain = cases[i].library_us, .tile = cases[i].own_us };
+        gx_error err = { 0 };
+
+        test_node(t, &test_make, GX_PHASE_FORWARD,
+                  (int32_t[]){ test_value(t, GX_VALUE_INPUT, 100), -1, -1,
+                               test_value(t, GX_VALUE_TEMP, 100), -1 });
+        test_graph_finish(t);
+        gx_selector s = selector_of(t, &p);
+
+        s.alternative_at = two_makers_at;
+        s.measure = cases[i].measure;
+        assert_ok(gx_select(&s, &t->plan, &err), &err);
+        assert_units(t, cases[i].taken);
+        assert_int_equal(t->plan.units[0].n_rejected, 1);
+        assert_string_equal(t->plan.units[0].rejected[0].reason, cases[i].why_not);
+        test_graph_free(t);
+    }
+}
+
 static void a_unit_moves_what_leaves_it(void **state)
 {
     test_graph *t = program();
@@ -488,6 +534,7 @@ int main(void)
         cmocka_unit_test(equal_sites_are_measured_once),
         cmocka_unit_test(what_was_rejected_is_kept_with_reason_and_time),
         cmocka_unit_test(an_unfused_plan_has_every_op_by_itself),
+        cmocka_unit_test(a_library_has_to_be_faster_by_what_its_launch_costs),
         cmocka_unit_test(a_forced_alternative_is_taken_wherever_it_applies),
         cmocka_unit_test(without_measuring_the_first_in_the_table_is_taken),
         cmocka_unit_test(an_op_that_nothing_runs_is_named_with_the_reason),
