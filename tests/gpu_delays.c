@@ -10,6 +10,7 @@
 
 #include "launch.h"
 #include "support_gpu.h"
+#include "wgmma.h"
 
 enum {
     STEPS = 1000,
@@ -187,7 +188,7 @@ static void assert_same_trail(const trail *a, const trail *b, const char *what,
 
 /* Eager, one lane, full edges: nothing overlaps. Against it replays, and eager steps with
  * programmatic edges. */
-static void compare(const char *path, const char *precision, const char *force)
+static void compare_text(const char *name, const char *text, const char *force)
 {
     static trail expected, found;
     static const struct {
@@ -197,13 +198,9 @@ static void compare(const char *path, const char *precision, const char *force)
                  { 2, 4, GX_MODE_GRAPH }, { 2, 1, GX_MODE_EAGER },
                  { 3, 1, GX_MODE_GRAPH }, { 3, 4, GX_MODE_GRAPH },
                  { 3, 1, GX_MODE_EAGER } };
-    char *text = read_model(path);
-    char *at = strstr(text, "precision: ");
     gpu_options options = { .force = force, .folder = "graphs/examples" };
     int64_t n_programmatic;
 
-    if (at)
-        memcpy(at + strlen("precision: "), precision, strlen("tf32"));
     follow(text, &options, GX_MODE_EAGER, &expected, &n_programmatic);
     assert_int_equal(n_programmatic, 0);
     options.programmatic = GX_ON;
@@ -214,8 +211,18 @@ static void compare(const char *path, const char *precision, const char *force)
         /* Without any there was nothing to get wrong. */
         if (ways[w].mode == GX_MODE_GRAPH && compute_capability() >= 90)
             assert_true(n_programmatic > 0);
-        assert_same_trail(&expected, &found, path, &options);
+        assert_same_trail(&expected, &found, name, &options);
     }
+}
+
+static void compare(const char *path, const char *precision, const char *force)
+{
+    char *text = read_model(path);
+    char *at = strstr(text, "precision: ");
+
+    if (at)
+        memcpy(at + strlen("precision: "), precision, strlen("tf32"));
+    compare_text(path, text, force);
     free(text);
 }
 
@@ -253,6 +260,29 @@ static void batches_and_blocks_have_the_bits_of_full_edges(void **state)
     compare("graphs/examples/encoder_copy.yaml", "tf32", NULL);
 }
 
+/* Products that warps finish which did not make them. */
+static void large_products_have_the_bits_of_full_edges(void **state)
+{
+    static const char text[] =
+        "gexec: 1\nname: large\ndims: {batch: 2048, width: 1040}\nprecision: bf16\n"
+        "inputs:\n  x: {shape: [batch, width], init: normal}\n"
+        "  t: {shape: [batch, width], dtype: f32, init: normal}\nops:\n  - repeat:\n"
+        "      name: layer\n      count: 3\n      carry: {h: x}\n      params:\n"
+        "        w: {shape: [width, width], init: torch_linear}\n"
+        "        b: {shape: [width]}\n      ops:\n"
+        "        - {op: gemm, name: fc, a: h, b: w, epilogue: {bias: b, act: gelu_tanh}, "
+        "out: h}\n  - {op: mse, name: loss, x: h, target: t}\nbackward: loss\n"
+        "outputs: [loss]\noptimizer: {adamw: {}}\n";
+
+    (void)state;
+    need_delays();
+    if (!gx_wgmma_is_built() || compute_capability() != GX_WGMMA_CC) {
+        print_message("no kernels for large products\n");
+        skip();
+    }
+    compare_text("large", text, "wgmma_fused,wgmma_update");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_small_classifier_has_the_bits_of_full_edges),
         cmocka_unit_test(a_deep_chain_has_the_bits_of_full_edges),
         cmocka_unit_test(batches_and_blocks_have_the_bits_of_full_edges),
+        cmocka_unit_test(large_products_have_the_bits_of_full_edges),
     };
 
     gpu_start();
