@@ -95,24 +95,27 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     gx_leave_mean(total, g.divisor, g.partial, g.ticket, g.out);
 }
 
-/* N elements, in loads of 16 bytes at most. */
+/* N elements, in loads of 16 bytes. They leave the cache first: nothing reads them again
+ * soon, while the derivative is what is read next. */
 template <typename T, int N> struct elements {
-    static constexpr int EACH = N < gx_widest<T> ? N : gx_widest<T>;
-    gx_vector<T, EACH> piece[N / EACH];
+    static constexpr int EACH = gx_widest<T>;
+    uint4 piece[N / EACH];
 
     __device__ __forceinline__ void load(const T *from)
     {
 #pragma unroll
         for (int p = 0; p < N / EACH; p++)
-            piece[p] = gx_vector_at<EACH>(from + p * EACH);
+            piece[p] = __ldcs(reinterpret_cast<const uint4 *>(from + p * EACH));
     }
     __device__ __forceinline__ void unpack(float (&to)[N]) const
     {
 #pragma unroll
         for (int p = 0; p < N / EACH; p++) {
+            gx_vector<T, EACH> v;
             float some[EACH];
 
-            gx_to_floats(some, piece[p]);
+            memcpy(&v, &piece[p], sizeof v);
+            gx_to_floats(some, v);
 #pragma unroll
             for (int e = 0; e < EACH; e++)
                 to[p * EACH + e] = some[e];
