@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "gemm_cuda.h"
+#include "head.h"
+#include "ticket.h"
 #include "wgmma.h"
 
 enum {
@@ -205,6 +207,89 @@ gx_status gx_gemm_wgmma_launch(const gx_group *group, const gx_prepared *prepare
         tile.partial = (float *)((char *)ctx->workspace + handed_bytes(&tile, ctx));
     GX_TRY(map_operands(&tile, prepared->state, &maps, err));
     return gx_wgmma_launch(&tile, &maps, ctx->workspace, ctx, err);
+}
+
+/* --- with a loss of each element --- */
+
+static gx_group product_of(const gx_group *group)
+{
+    return gx_group_part(group, 0, 1);
+}
+
+const char *gx_wgmma_head_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_head_refuses_calls(group);
+    const gx_group product = product_of(group);
+
+    if (reason != NULL)
+        return reason;
+    reason = refuses_group(&product, ctx);
+    if (reason != NULL)
+        return reason;
+    return group->call[0].attr[GX_GEMM_TRANS_A].i
+               ? "something follows a product whose first operand is transposed"
+               : NULL;
+}
+
+/* All but the maps and what lies in the workspace. */
+static gx_wgmma_head describe_head(const gx_group *group, gx_tile *operands)
+{
+    const gx_group product = product_of(group);
+    const gx_head of = gx_head_of(group);
+    bool plain;
+
+    *operands = gx_gemm_tile_of(&product, &plain);
+    return (gx_wgmma_head){
+        .m = (int)operands->m,
+        .n = (int)operands->n,
+        .k = (int)operands->k,
+        .b_turned = operands->trans_b,
+        .math = operands->math,
+        .bias = of.bias,
+        .out = of.out,
+        .kind = of.kind,
+        .target = of.target,
+        .target_dtype = of.target_dtype,
+        .share = of.share,
+        .loss = of.loss,
+        .dx = of.dx,
+    };
+}
+
+gx_status gx_wgmma_head_prepare(const gx_group *group, const gx_ctx *ctx,
+                                gx_prepared *prepared, gx_error *err)
+{
+    gx_tile operands;
+    const gx_wgmma_head head = describe_head(group, &operands);
+
+    if (!is_aligned(operands.a) || !is_aligned(operands.b) || !is_aligned(head.bias) ||
+        !is_aligned(head.out) || !is_aligned(head.target) || !is_aligned(head.dx))
+        return GX_FAIL(err, GX_ERR_UNSUPPORTED,
+                       "the operands are not aligned to %d bytes", VECTOR);
+    prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
+    if (head.loss != NULL)
+        prepared->workspace_bytes +=
+            (size_t)gx_wgmma_head_blocks(&head, ctx->n_sm) * sizeof(double);
+    prepared->n_launches = 1;
+    prepared->n_algos = 1;
+    GX_TRY(gx_wgmma_head_load(&head, err));
+    return find_encoder(prepared, err);
+}
+
+gx_status gx_wgmma_head_launch_group(const gx_group *group, const gx_prepared *prepared,
+                                     gx_ctx *ctx, gx_error *err)
+{
+    gx_tile operands;
+    gx_wgmma_head head = describe_head(group, &operands);
+
+    head.handed = ctx->workspace;
+    if (head.loss != NULL) {
+        head.partial =
+            (double *)(void *)((char *)ctx->workspace + gx_wgmma_handed_bytes(ctx->n_sm));
+        GX_TRY(gx_take_ticket(ctx, &head.ticket, err));
+    }
+    GX_TRY(map_operands(&operands, prepared->state, &head.maps, err));
+    return gx_wgmma_head_launch(&head, ctx, err);
 }
 
 /* --- with the updates --- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cuda_call.h"
-#include "pointwise_loss_kernels.h"
+#include "head_kernels.h"
 
 /* Of a group of a loss and its derivative, or of one of them, in any order: the loss or
  * the derivative, or NULL. */
@@ -26,6 +26,18 @@ gx_status gx_head_prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared 
                           gx_error *err) GX_MUST_CHECK;
 gx_status gx_head_launch_group(const gx_group *group, const gx_prepared *prepared,
                                gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* Of such a group, for other kernels: how it hangs together, whatever its sizes; and what
+ * there is to make, but for the shape and what several blocks leave. */
+const char *gx_head_refuses_calls(const gx_group *group);
+gx_head gx_head_of(const gx_group *group);
+
+/* The same of a loss of each element behind a large product, see wgmma_head.cu. */
+const char *gx_wgmma_head_refuses(const gx_group *group, const gx_ctx *ctx);
+gx_status gx_wgmma_head_prepare(const gx_group *group, const gx_ctx *ctx,
+                                gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
+gx_status gx_wgmma_head_launch_group(const gx_group *group, const gx_prepared *prepared,
+                                     gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
 
 /* What a loss adds to the table of its alternatives. */
 #define GX_HEAD_ALTERNATIVE(alternative, ops)                                            \
@@ -54,6 +66,20 @@ gx_status gx_head_launch_group(const gx_group *group, const gx_prepared *prepare
     GX_HEAD_ALTERNATIVES_OF(name), GX_HEAD_ALTERNATIVES_OF(name##_behind), \
         GX_HEAD_ALTERNATIVE("head_bwd", name##_head_bwd_bare),             \
         GX_HEAD_ALTERNATIVE("head_bwd", name##_head_bwd)
+
+#define GX_WGMMA_HEAD(alternative, ops)                                        \
+    {                                                                          \
+        .name = alternative, .pattern = ops, .elides = true,                   \
+        .refuses = gx_wgmma_head_refuses, .prepare = gx_wgmma_head_prepare,    \
+        .launch = gx_wgmma_head_launch_group, .release = gx_gemm_wgmma_release \
+    }
+#define GX_WGMMA_HEADS(name)                                   \
+    GX_WGMMA_HEAD("wgmma_head", name##_head_bare),             \
+        GX_WGMMA_HEAD("wgmma_head", name##_head),              \
+        GX_WGMMA_HEAD("wgmma_head", name##_behind_head_bare),  \
+        GX_WGMMA_HEAD("wgmma_head", name##_behind_head),       \
+        GX_WGMMA_HEAD("wgmma_head_bwd", name##_head_bwd_bare), \
+        GX_WGMMA_HEAD("wgmma_head_bwd", name##_head_bwd)
 
 /* --- loss_cuda.c, pointwise_loss_cuda.c --- */
 

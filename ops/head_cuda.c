@@ -186,8 +186,7 @@ _Static_assert((int)GX_SCE_BWD_LOGITS == (int)GX_MSE_BWD_X &&
                    (int)GX_SCE_BWD_DY == (int)GX_MSE_BWD_DY,
                "one description for all");
 
-/* All but the shape and what hangs on it. */
-static gx_head describe(const gx_group *group)
+gx_head gx_head_of(const gx_group *group)
 {
     const head_calls calls = find_calls(group);
     const gx_tensor *x = &calls.bwd->arg[GX_SCE_BWD_LOGITS];
@@ -293,14 +292,13 @@ static const char *refuses_size(const gx_head *head)
     return "so large that its parts fill the card by themselves";
 }
 
-const char *gx_head_refuses(const gx_group *group, const gx_ctx *ctx)
+const char *gx_head_refuses_calls(const gx_group *group)
 {
     const head_calls calls = find_calls(group);
     const char *reason = is_softmax(&calls)
                              ? gx_sce_refuses_pair(calls.loss, calls.bwd)
                              : gx_pointwise_refuses_pair(calls.loss, calls.bwd);
 
-    (void)ctx;
     if (!reason &&
         gx_has(calls.bwd, is_softmax(&calls) ? (int)GX_SCE_BWD_DY : (int)GX_MSE_BWD_DY))
         reason = "the gradient of the loss is not 1";
@@ -310,9 +308,17 @@ const char *gx_head_refuses(const gx_group *group, const gx_ctx *ctx)
         reason = refuses_bias(group, &calls);
     if (!reason && calls.sums)
         reason = refuses_sums(group, &calls);
+    return reason;
+}
+
+const char *gx_head_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = gx_head_refuses_calls(group);
+
+    (void)ctx;
     if (reason)
         return reason;
-    const gx_head head = describe(group);
+    const gx_head head = gx_head_of(group);
 
     return refuses_size(&head);
 }
@@ -342,7 +348,7 @@ static gx_status choose_shape(gx_head *head, const gx_ctx *ctx, gx_prepared *pre
 gx_status gx_head_prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared *prepared,
                           gx_error *err)
 {
-    gx_head head = describe(group);
+    gx_head head = gx_head_of(group);
 
     if (head.source == GX_HEAD_TENSOR && (gx_alignment_of(head.a, VECTOR) < VECTOR ||
                                           gx_alignment_of(head.b, VECTOR) < VECTOR))
@@ -357,7 +363,7 @@ gx_status gx_head_prepare(const gx_group *group, const gx_ctx *ctx, gx_prepared 
 gx_status gx_head_launch_group(const gx_group *group, const gx_prepared *prepared,
                                gx_ctx *ctx, gx_error *err)
 {
-    gx_head head = describe(group);
+    gx_head head = gx_head_of(group);
 
     head.shape = prepared->algo[0];
     if (has_partials(&head)) {

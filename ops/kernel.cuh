@@ -17,6 +17,14 @@
 #include "delay.cuh"
 #endif
 
+/* Where tests are to make a warp late. */
+static __device__ __forceinline__ void gx_may_delay()
+{
+#if GX_TEST_DELAYS
+    gx_delay();
+#endif
+}
+
 /* The first statement of every kernel. Nothing is read before the wait, since whatever
  * ran before may have written it, but for operands that are `steady` (gx_group): a kernel
  * may load those ahead. Only behind the wait may the next kernel be brought in. */
@@ -26,9 +34,7 @@ static __device__ __forceinline__ void gx_begin_kernel()
     cudaGridDependencySynchronize();
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
-#if GX_TEST_DELAYS
-    gx_delay();
-#endif
+    gx_may_delay();
 }
 
 /* Ahead of gx_begin_kernel: addresses are found before the wait, which is time that

@@ -1,5 +1,6 @@
 /* The CUDA alternatives of the losses of each element: each alone, a loss with its
  * derivative, and with what stands before and behind them. */
+#include "gemm_cuda.h"
 #include "head.h"
 #include "mean.h"
 #include "pointwise_loss_kernels.h"
@@ -173,7 +174,7 @@ PATTERNS(bce, "bce_with_logits");
         { ALTERNATIVE("kernel", ops##_bwd, refuses), .strict = true }, \
         { ALTERNATIVE("fused", ops##_pair, refuses_pair) },            \
         { ALTERNATIVE("fused", ops##_pair_behind, refuses_pair) },     \
-        GX_HEAD_ALTERNATIVES(ops)
+        GX_HEAD_ALTERNATIVES(ops), GX_WGMMA_HEADS(ops)
 
 const gx_alternative gx_pointwise_loss_alternatives[] = {
     ALTERNATIVES(mse),

@@ -22,18 +22,6 @@ constexpr int FEW_REGISTERS = 40, MANY_REGISTERS = 232; /* where nothing follows
 constexpr int AT_ONCE = 3; /* pieces that a thread has under way */
 static_assert(is_share_of_registers<FEW_REGISTERS, MANY_REGISTERS>, "");
 
-template <bool A_TURNED, bool B_TURNED>
-__device__ __forceinline__ void fetch_all(const gx_wgmma_maps &maps, const gx_tile &g,
-                                          const memory &shared)
-{
-    const tiles all(g.m, g.n);
-    turn now;
-
-    for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x)
-        fetch_tile<A_TURNED, B_TURNED>(maps, (int)g.k, shared, all[i], now);
-    await_readers(shared, now);
-}
-
 /* --- what follows --- */
 
 /* One branch for all eight. */
@@ -78,15 +66,7 @@ __device__ __forceinline__ void finish_eight(const gx_tile &g, const eighth &its
     T *out = static_cast<T *>(g.out);
 
     if constexpr (TAIL == GX_TAIL_FORWARD) {
-        if (g.bias != nullptr) {
-            float bias[WIDE];
-
-            gx_to_floats(bias,
-                         gx_vector_at<WIDE>(static_cast<const T *>(g.bias) + its.column));
-#pragma unroll
-            for (int x = 0; x < WIDE; x++)
-                v[x] += bias[x];
-        }
+        add_bias<T>(g.bias, its.column, v);
         if (g.pre != nullptr) /* wanted on the way back, long after what is next read */
             store_away(static_cast<T *>(g.pre) + at, v);
         forward_of(g.act, v);
@@ -163,12 +143,6 @@ __device__ __forceinline__ void finish_tile(const gx_tile &g, place at, const ui
         add_warps(g, at, of, column_sum, sums);
 }
 
-/* Of the tiles that this block makes. */
-__device__ __forceinline__ bool is_last(int64_t i, const tiles &all)
-{
-    return i + gridDim.x >= all.count();
-}
-
 template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>
 __device__ __forceinline__ void finish_all(const gx_tile &g, const hand_over &over,
                                            float *sums)
@@ -177,9 +151,9 @@ __device__ __forceinline__ void finish_all(const gx_tile &g, const hand_over &ov
     unsigned parity = 0;
 
     for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x, parity ^= 1) {
-        gx_barrier_wait(over.is_there, parity);
+        await_tile(over, parity);
         finish_tile<T, TAIL, HAS_SUMS>(g, all[i], static_cast<const uint4 *>(over.tile),
-                                       is_last(i, all) ? crew::all() : crew::few(), sums);
+                                       all.is_last(i) ? crew::all() : crew::few(), sums);
         gx_barrier_arrive_here(over.is_taken);
     }
 }
@@ -227,7 +201,7 @@ __device__ __forceinline__ void multiply_all(const gx_tile &g, const memory &sha
             hand_tile<T>(sum, over, half, parity);
     }
     if constexpr (TAIL != GX_TAIL_NONE) {
-        gx_barrier_wait(over.is_there, parity);
+        await_tile(over, parity);
         finish_tile<T, TAIL, HAS_SUMS>(g, at, static_cast<const uint4 *>(over.tile),
                                        crew::all(), sums);
     }
@@ -244,26 +218,22 @@ __global__ void __launch_bounds__(THREADS, 1)
 
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
-    const uint32_t begin = gx_shared_address(bytes);
-    const uint32_t stages = (begin + ATOM - 1) / ATOM * ATOM;
-    const uint32_t barriers = stages + STAGES * STAGE_BYTES;
-    const memory shared = { stages, barriers, barriers + 8 * STAGES };
-    const hand_over over(barriers + BARRIER_BYTES, handed);
-    float *sums = reinterpret_cast<float *>(bytes + (barriers - begin) + BARRIER_BYTES +
-                                            HAND_OVER_BYTES);
+    const division at(bytes);
+    const hand_over over(at.hand_over, handed);
+    float *sums = reinterpret_cast<float *>(at.rest);
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
     over.open();
-    open_barriers(shared);
+    open_barriers(at.shared);
     if (warpgroup == 2) {
         gx_fewer_registers<HANDS ? FINISHING_REGISTERS : FEW_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
-            fetch_all<A_TURNED, B_TURNED>(maps, g, shared);
+            fetch_all<A_TURNED, B_TURNED>(maps, tiles(g.m, g.n), (int)g.k, at.shared);
         else if (HANDS && crew::few().thread >= 0)
             finish_all<T, TAIL, HAS_SUMS>(g, over, sums);
     } else {
         gx_more_registers<HANDS ? HANDING_REGISTERS : MANY_REGISTERS>();
-        multiply_all<T, A_TURNED, B_TURNED, TAIL, HAS_SUMS>(g, shared, over, warpgroup,
+        multiply_all<T, A_TURNED, B_TURNED, TAIL, HAS_SUMS>(g, at.shared, over, warpgroup,
                                                             sums);
     }
     close_cluster();

@@ -3,6 +3,7 @@
 #define GX_WGMMA_H
 
 #include "gemm_tile.h"
+#include "pointwise_loss_kernels.h"
 #include "tensor_map.h"
 #include "weights.h"
 
@@ -39,6 +40,36 @@ size_t gx_wgmma_handed_bytes(int n_sm);
 gx_status gx_wgmma_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
 gx_status gx_wgmma_launch(const gx_tile *tile, const gx_wgmma_maps *maps, void *handed,
                           gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;
+
+/* --- wgmma_head.cu --- */
+
+/* A loss of each element of a b + bias, and its derivative. Outputs are NULL where not
+ * wanted. */
+typedef struct gx_wgmma_head {
+    gx_wgmma_maps maps;
+    int m, n, k;
+    bool b_turned;
+    gx_tile_math math;
+    const void *bias; /* or NULL */
+    void *out;        /* a b + bias */
+    gx_pointwise_kind kind;
+    const void *target;
+    gx_dtype target_dtype; /* f32 or like the operands */
+    double share;          /* of an element in the loss */
+    float *loss;
+    void *dx;
+    void *handed;     /* gx_wgmma_handed_bytes of workspace */
+    double *partial;  /* [gx_wgmma_head_blocks] where the loss is wanted */
+    unsigned *ticket; /* 0; the kernel leaves it so */
+} gx_wgmma_head;
+
+int64_t gx_wgmma_head_blocks(const gx_wgmma_head *head, int n_sm);
+
+/* One kernel. As gx_wgmma_launch, with `a` never turned; the target, as large as the
+ * product, is aligned too. */
+gx_status gx_wgmma_head_load(const gx_wgmma_head *head, gx_error *err) GX_MUST_CHECK;
+gx_status gx_wgmma_head_launch(const gx_wgmma_head *head, gx_ctx *ctx,
+                               gx_error *err) GX_MUST_CHECK;
 
 /* --- wgmma_update.cu --- */
 

@@ -84,6 +84,12 @@ struct tiles {
         return { ((first + rest % rows) * CLUSTER + (int)blockIdx.y) * ROWS,
                  rest / rows * COLUMNS };
     }
+
+    /* Of those that the block makes. */
+    __device__ __forceinline__ bool is_last(int64_t i) const
+    {
+        return i + gridDim.x >= count();
+    }
 };
 
 /* Stages follow one another through all tiles of a block, each as often as the other. */
@@ -119,6 +125,24 @@ struct memory {
     __device__ __forceinline__ uint32_t is_empty(int stage) const
     {
         return empty + 8 * stage;
+    }
+};
+
+/* Where everything lies in the shared memory that a launch asks for. */
+struct division {
+    memory shared;
+    uint32_t hand_over;  /* where HAND_OVER_BYTES are */
+    unsigned char *rest; /* behind them */
+
+    __device__ __forceinline__ explicit division(unsigned char *bytes)
+    {
+        const uint32_t begin = gx_shared_address(bytes);
+        const uint32_t stages = (begin + ATOM - 1) / ATOM * ATOM;
+        const uint32_t barriers = stages + STAGES * STAGE_BYTES;
+
+        shared = { stages, barriers, barriers + 8 * STAGES };
+        hand_over = barriers + BARRIER_BYTES;
+        rest = bytes + (hand_over - begin) + HAND_OVER_BYTES;
     }
 };
 
@@ -191,6 +215,18 @@ __device__ __forceinline__ void await_readers(const memory &shared, turn &now)
         gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
         now.advance();
     }
+}
+
+/* Of the tiles of one product. */
+template <bool A_TURNED, bool B_TURNED>
+__device__ __forceinline__ void fetch_all(const gx_wgmma_maps &maps, const tiles &all,
+                                          int k, const memory &shared)
+{
+    turn now;
+
+    for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x)
+        fetch_tile<A_TURNED, B_TURNED>(maps, k, shared, all[i], now);
+    await_readers(shared, now);
 }
 
 /* --- the warpgroups that multiply --- */
@@ -334,6 +370,14 @@ struct hand_over {
     }
 };
 
+/* Until the block's tile is there: `parity` is 0 for its first and changes from tile to
+ * tile. */
+__device__ __forceinline__ void await_tile(const hand_over &over, unsigned parity)
+{
+    gx_barrier_wait(over.is_there, parity);
+    gx_may_delay();
+}
+
 /* By both warpgroups, their half each. `parity` is 1 for a block's first tile and changes
  * from tile to tile. */
 template <typename T>
@@ -392,6 +436,19 @@ struct eighth {
     {
     }
 };
+
+template <typename T>
+__device__ __forceinline__ void add_bias(const void *bias, int column, float (&v)[WIDE])
+{
+    float of_columns[WIDE];
+
+    if (bias == nullptr)
+        return;
+    gx_to_floats(of_columns, gx_vector_at<WIDE>(static_cast<const T *>(bias) + column));
+#pragma unroll
+    for (int x = 0; x < WIDE; x++)
+        v[x] += of_columns[x];
+}
 static_assert(FINISHERS % (COLUMNS / WIDE) == 0 && ALL_FINISHERS % (COLUMNS / WIDE) == 0,
               "");
 

@@ -262,7 +262,7 @@ __device__ __forceinline__ void update_all(const gx_wgmma_update &u,
     unsigned parity = 0;
 
     for (walk<tile_pairs> at(u); at.goes_on(); at.go_on(), parity ^= 1) {
-        gx_barrier_wait(over.is_there, parity);
+        await_tile(over, parity);
         update_tile<T>(at.its(), tile_at(at), static_cast<const uint4 *>(over.tile),
                        at.is_last() ? crew_of_last(u) : crew::few(), u.settings, f);
         gx_barrier_arrive_here(over.is_taken);
@@ -336,7 +336,9 @@ sum_strip(const gx_wgmma_update &u, const gx_wgmma_layer &layer, int column,
 
     for (int64_t from = 0; from < layer.k; from += K) {
         gx_barrier_wait(shared.is_full(now.stage), now.parity);
+        gx_may_delay();
         add_stage<T>(shared.b(now.stage), sum);
+        gx_sync_threads(MULTIPLIERS); /* every warp has read it, not only who tells so */
         leave(shared, now.stage);
         now.advance();
     }
@@ -371,7 +373,7 @@ __device__ __forceinline__ void multiply_all(const gx_wgmma_update &u,
     const step_factors f(u);
 
     if (of_last.thread >= 0) {
-        gx_barrier_wait(over.is_there, parity);
+        await_tile(over, parity);
         update_tile<T>(u.layer[layer], last, static_cast<const uint4 *>(over.tile),
                        of_last, u.settings, f);
     }
@@ -387,27 +389,22 @@ __global__ void __launch_bounds__(THREADS, 1)
 {
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
-    const uint32_t begin = gx_shared_address(bytes);
-    const uint32_t stages = (begin + ATOM - 1) / ATOM * ATOM;
-    const uint32_t barriers = stages + STAGES * STAGE_BYTES;
-    const memory shared = { stages, barriers, barriers + 8 * STAGES };
-    const hand_over over(barriers + BARRIER_BYTES, u.gradients);
+    const division at(bytes);
+    const hand_over over(at.hand_over, u.gradients);
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
     over.open();
-    open_barriers(shared);
+    open_barriers(at.shared);
     if (warpgroup == 2) {
         gx_fewer_registers<FINISHING_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
-            fetch_all(u, shared);
+            fetch_all(u, at.shared);
         else if (crew::few().thread >= 0)
             update_all<T>(u, over);
     } else {
-        float *sums = reinterpret_cast<float *>(bytes + (barriers - begin) +
-                                                BARRIER_BYTES + HAND_OVER_BYTES);
-
         gx_more_registers<HANDING_REGISTERS>();
-        multiply_all<T>(u, shared, over, warpgroup, sums);
+        multiply_all<T>(u, at.shared, over, warpgroup,
+                        reinterpret_cast<float *>(at.rest));
     }
     close_cluster();
 }

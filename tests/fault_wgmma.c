@@ -15,7 +15,8 @@
     "  x: {shape: [8, 16]}\n  w: {shape: [16, 24]}\n  xt: {shape: [16, 8]}\n" \
     "  wt: {shape: [24, 16]}\n  c: {shape: [8, 24]}\n  s: {shape: [24]}\n"    \
     "  xb: {shape: [3, 8, 16]}\n  wb: {shape: [3, 16, 24]}\n"                 \
-    "  kept: {shape: [8, 24]}\nops:\n  - {op: gemm, name: y, "
+    "  kept: {shape: [8, 24]}\n  one: {shape: [], dtype: f32}\n"              \
+    "ops:\n  - {op: gemm, name: y, "
 
 enum { ALONE = 1, WITH_TAIL = 2, N_SM = 132 /* of the simulated card */ };
 
@@ -100,6 +101,20 @@ static void large_products_alone_are_taken(void **state)
         { "a: x, b: wt, trans_b: true}\n  - {op: epilogue.bwd, name: back, dy: y, y: "
           "kept, act: relu, dx: dx",
           "bf16", "wgmma_fused", WITH_TAIL, ragged, "read elsewhere" },
+        { "a: x, b: w}\n  - {op: mse.bwd, name: back, x: y, target: kept, dx: dx", "f16",
+          "wgmma_head_bwd", WITH_TAIL, ragged, NULL },
+        { "a: x, b: w}\n  - {op: mse.bwd, name: back, x: y, target: kept, dx: dx", "tf32",
+          "wgmma_head_bwd", WITH_TAIL, large, "only bf16 and f16" },
+        { "a: xt, b: w, trans_a: true}\n  - {op: mse.bwd, name: back, x: y, target: "
+          "kept, "
+          "dx: dx",
+          "bf16", "wgmma_head_bwd", WITH_TAIL, large, "something follows" },
+        { "a: x, b: w, alpha: 2}\n  - {op: mse.bwd, name: back, x: y, target: kept, dx: "
+          "dx",
+          "bf16", "wgmma_head_bwd", WITH_TAIL, large, "more than one plain" },
+        { "a: x, b: w}\n  - {op: mse.bwd, name: back, x: y, target: kept, dx: dx, dy: "
+          "one",
+          "bf16", "wgmma_head_bwd", WITH_TAIL, large, "is not 1" },
     };
     const gx_ctx card = card_of(90, 132);
 
@@ -215,6 +230,15 @@ static void large_gradients_with_updates_are_taken(void **state)
            "  - {op: epilogue.bwd, name: back, dy: y, y: kept, act: relu, dx: dx, " \
            "dbias: db}\noutputs: [dx, db]\n"
 
+#define LOSS                                                             \
+    LAYERS "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: s}}\n"  \
+           "  - {op: mse.bwd, name: back, x: y, target: kept, dx: dx}\n" \
+           "  - {op: mse, name: loss, x: y, target: kept}\noutputs: [dx, loss]\n"
+#define SLOPE                                                           \
+    LAYERS "  - {op: gemm, name: y, a: x, b: w}\n"                      \
+           "  - {op: l1.bwd, name: back, x: y, target: kept, dx: dx}\n" \
+           "outputs: [dx]\n"
+
 static void each_is_planned_with_its_workspace(void **state)
 {
     static const struct {
@@ -226,6 +250,9 @@ static void each_is_planned_with_its_workspace(void **state)
     } cases[] = {
         { ONE, "wgmma", "y", false, 0, 2, 1 },
         { FORWARD, "wgmma_fused", "y", true, 0, 2, 1 },
+        /* A loss of each of two blocks of 42 clusters: pairs of tiles, 3 x 14. */
+        { LOSS, "wgmma_head", "y", true, 84 * 8, 2, 1 },
+        { SLOPE, "wgmma_head_bwd", "y", true, 0, 2, 1 },
         /* Sums of 5 tiles of up to 128 rows. */
         { BACKWARD, "wgmma_fused", "back", true, 5 * 3400 * 4, 2, 2 },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "wgmma_update", "y.bwd.weight", true,

@@ -15,39 +15,82 @@ enum { TEXT_BYTES = 2000, FEWEST = 1 << 27 /* multiplications that are taken */ 
 
 /* --- models --- */
 
+enum { MOST_OUTPUTS = 3 };
+
 /* What follows the product q, and what comes of it. */
 typedef struct tail {
-    const char *ops, *outputs[2];
+    const char *ops, *outputs[MOST_OUTPUTS];
     bool has_bias, has_kept;
+    const char *force;     /* NULL: "wgmma_fused", or "wgmma" where nothing follows */
+    const char *kept_type; /* NULL: that of all others */
 } tail;
 
 static const tail tails[] = {
-    { "", { "q" }, false, false },
-    { "  - {op: epilogue, name: y, x: q, bias: s, act: gelu_tanh, pre: p}\n",
-      { "y", "p" },
-      true,
-      false },
-    { "  - {op: epilogue.bwd, name: back, dy: q, pre: kept, act: gelu_tanh, dx: dx, "
-      "dbias: db}\n",
-      { "dx", "db" },
-      false,
-      true },
-    { "  - {op: epilogue, name: y, x: q, bias: s, act: relu}\n", { "y" }, true, false },
-    { "  - {op: epilogue.bwd, name: dx, dy: q, y: kept, act: relu, dx: dx}\n"
-      "  - {op: epilogue.bwd, name: sums, dy: dx, dbias: db}\n",
-      { "dx", "db" },
-      false,
-      true },
-    { "  - {op: epilogue, name: y, x: q, act: silu, pre: p}\n",
-      { "y", "p" },
-      false,
-      false },
-    { "  - {op: epilogue.bwd, name: back, dy: q, pre: kept, act: silu, dx: dx}\n",
-      { "dx" },
-      false,
-      true },
-    { "  - {op: epilogue, name: y, x: q, bias: s}\n", { "y" }, true, false },
-    { "  - {op: epilogue.bwd, name: sums, dy: q, dbias: db}\n", { "db" }, false, false },
+    { .ops = "", .outputs = { "q" } },
+    { .ops = "  - {op: epilogue, name: y, x: q, bias: s, act: gelu_tanh, pre: p}\n",
+      .outputs = { "y", "p" },
+      .has_bias = true },
+    { .ops =
+          "  - {op: epilogue.bwd, name: back, dy: q, pre: kept, act: gelu_tanh, dx: dx, "
+          "dbias: db}\n",
+      .outputs = { "dx", "db" },
+      .has_kept = true },
+    { .ops = "  - {op: epilogue, name: y, x: q, bias: s, act: relu}\n",
+      .outputs = { "y" },
+      .has_bias = true },
+    { .ops = "  - {op: epilogue.bwd, name: dx, dy: q, y: kept, act: relu, dx: dx}\n"
+             "  - {op: epilogue.bwd, name: sums, dy: dx, dbias: db}\n",
+      .outputs = { "dx", "db" },
+      .has_kept = true },
+    { .ops = "  - {op: epilogue, name: y, x: q, act: silu, pre: p}\n",
+      .outputs = { "y", "p" } },
+    { .ops = "  - {op: epilogue.bwd, name: back, dy: q, pre: kept, act: silu, dx: dx}\n",
+      .outputs = { "dx" },
+      .has_kept = true },
+    { .ops = "  - {op: epilogue, name: y, x: q, bias: s}\n",
+      .outputs = { "y" },
+      .has_bias = true },
+    { .ops = "  - {op: epilogue.bwd, name: sums, dy: q, dbias: db}\n",
+      .outputs = { "db" } },
+    /* The kept one is what a loss wants. */
+    { .ops =
+          "  - {op: epilogue, name: y, x: q, bias: s}\n"
+          "  - {op: mse.bwd, name: back, x: y, target: kept, dx: slope, reduction: sum}\n"
+          "  - {op: mse, name: loss, x: y, target: kept, reduction: sum}\n",
+      .outputs = { "slope", "loss" },
+      .has_bias = true,
+      .has_kept = true,
+      .force = "wgmma_head" },
+    { .ops = "  - {op: mse.bwd, name: back, x: q, target: kept, dx: slope, reduction: "
+             "sum}\n",
+      .outputs = { "slope" },
+      .has_kept = true,
+      .force = "wgmma_head_bwd",
+      .kept_type = "f32" },
+    { .ops = "  - {op: epilogue, name: y, x: q, bias: s}\n"
+             "  - {op: bce_with_logits, name: loss, x: y, target: kept}\n"
+             "  - {op: bce_with_logits.bwd, name: back, x: y, target: kept, dx: slope}\n",
+      .outputs = { "loss", "slope" },
+      .has_bias = true,
+      .has_kept = true,
+      .force = "wgmma_head",
+      .kept_type = "f32" },
+    { .ops =
+          "  - {op: epilogue, name: y, x: q, bias: s}\n"
+          "  - {op: l1, name: loss, x: y, target: kept, reduction: sum}\n"
+          "  - {op: l1.bwd, name: back, x: y, target: kept, dx: slope, reduction: sum}\n",
+      .outputs = { "slope", "loss", "y" },
+      .has_bias = true,
+      .has_kept = true,
+      .force = "wgmma_head",
+      .kept_type = "f32" },
+    { .ops = "  - {op: epilogue, name: y, x: q, bias: s}\n"
+             "  - {op: bce_with_logits.bwd, name: back, x: y, target: kept, dx: slope, "
+             "reduction: sum}\n",
+      .outputs = { "slope", "y" },
+      .has_bias = true,
+      .has_kept = true,
+      .force = "wgmma_head_bwd" },
 };
 
 typedef struct product {
@@ -75,23 +118,28 @@ static void write_model(char *text, const product *p)
     const long long m = p->m, n = p->n, k = p->k;
     const long long row_a = (p->a_turned ? m : k) + p->wide;
     const long long row_b = (p->b_turned ? k : n) + p->wide;
-    char bias[64] = "", kept[64] = "", used[200] = "";
+    char bias[64] = "", kept[96] = "", used[200] = "", outputs[64] = "";
 
     if (p->tail->has_bias)
         snprintf(bias, sizeof bias, "  s: {shape: [%lld]}\n", n);
     if (p->tail->has_kept)
-        snprintf(kept, sizeof kept, "  kept: {shape: [%lld, %lld]}\n", m, n);
+        snprintf(kept, sizeof kept, "  kept: {shape: [%lld, %lld]%s%s}\n", m, n,
+                 p->tail->kept_type ? ", dtype: " : "",
+                 p->tail->kept_type ? p->tail->kept_type : "");
+    for (int o = 0; o < MOST_OUTPUTS && p->tail->outputs[o]; o++) {
+        strcat(outputs, o > 0 ? ", " : "");
+        strcat(outputs, p->tail->outputs[o]);
+    }
     if (p->wide > 0)
         write_sizes(used, sizeof used, p, row_a, row_b);
     snprintf(text, TEXT_BYTES,
              "gexec: 1\nname: m\nprecision: %s\ninputs:\n  a: {shape: [%lld, %lld]}\n"
              "  b: {shape: [%lld, %lld]}\n%s%sops:\n"
              "  - {op: gemm, name: q, a: a, b: b, trans_a: %s, trans_b: %s%s}\n%s"
-             "outputs: [%s%s%s]\n",
+             "outputs: [%s]\n",
              p->precision, p->a_turned ? k : m, row_a, p->b_turned ? n : k, row_b, bias,
              kept, p->a_turned ? "true" : "false", p->b_turned ? "true" : "false", used,
-             p->tail->ops, p->tail->outputs[0], p->tail->outputs[1] ? ", " : "",
-             p->tail->outputs[1] ? p->tail->outputs[1] : "");
+             p->tail->ops, outputs);
 }
 
 /* --- the reference --- */
@@ -121,6 +169,11 @@ static test_walk open_truth(const char *text, const product *p, test_random *ran
     return walk;
 }
 
+static bool is_l1(const product *p)
+{
+    return strstr(p->tail->ops, "l1.bwd") != NULL;
+}
+
 /* What an element may be off: what rounding makes, of itself, twice, and of the product
  * that something follows; and, of the product's size, what its own sums do. */
 static double allowed(const product *p, const test_walk *truth, const char *output,
@@ -131,7 +184,17 @@ static double allowed(const product *p, const test_walk *truth, const char *outp
 
     if (strcmp(output, "db") == 0)
         return rounding * fabs(want) + (noise + 2 * rounding) * sqrt((double)p->m);
-    return rounding * (fabs(want) + fabs(test_walk_tensor(truth, "q")[i])) + noise;
+    if (strcmp(output, "loss") == 0)
+        return noise * fabs(want);
+    const double of_product = rounding * fabs(test_walk_tensor(truth, "q")[i]) + noise;
+
+    if (strcmp(output, "slope") != 0)
+        return rounding * fabs(want) + of_product;
+    /* Twice what its x is off by; or a sign, which nobody knows of what is about 0. */
+    if (is_l1(p) && fabs(test_walk_tensor(truth, "y")[i] -
+                         test_walk_tensor(truth, "kept")[i]) <= of_product)
+        return 2;
+    return is_l1(p) ? 0 : rounding * fabs(want) + 2 * of_product;
 }
 
 static void expect_close(const product *p, const char *output, const double *got,
@@ -188,13 +251,22 @@ static double *read_output(gpu_program *program, const test_walk *truth, const c
     return host.data;
 }
 
+static bool is_logged(const product *p)
+{
+    return strstr(p->tail->ops, "name: loss") != NULL;
+}
+
 static void open_program(gpu_program *program, const product *p, const char *text,
                          const test_walk *truth)
 {
-    const gpu_options options = { .force = p->tail->ops[0] ? "wgmma_fused" : "wgmma" };
+    const gpu_options options = { .force = p->tail->force    ? p->tail->force
+                                           : p->tail->ops[0] ? "wgmma_fused"
+                                                             : "wgmma" };
 
     gpu_open_text(program, text, &options);
-    if (gx_plan_info_get(program->plan).n_forced != 1 || program->plan->n_units != 1)
+    /* What logs a loss is another unit. */
+    if (gx_plan_info_get(program->plan).n_forced != 1 ||
+        program->plan->n_units != (is_logged(p) ? 2 : 1))
         fail_msg("%s does not take all of it:\n%s", options.force, text);
     write_input(program, truth, "b", 1);
     if (p->tail->has_bias)
@@ -209,14 +281,14 @@ static void check_steps(gpu_program *program, const product *p, const test_walk 
 {
     static const gx_mode modes[] = { GX_MODE_EAGER, GX_MODE_EAGER, GX_MODE_GRAPH,
                                      GX_MODE_GRAPH };
-    double *first[2] = { NULL };
+    double *first[MOST_OUTPUTS] = { NULL };
 
     for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
         write_input(program, truth, "a", -0.5);
         gpu_run(program, modes[i], 1);
         write_input(program, truth, "a", 1);
         gpu_run(program, modes[i], i % 2 ? 3 : 1);
-        for (size_t o = 0; o < 2 && p->tail->outputs[o]; o++) {
+        for (size_t o = 0; o < MOST_OUTPUTS && p->tail->outputs[o]; o++) {
             const char *name = p->tail->outputs[o];
             const size_t bytes = (size_t)test_walk_count(truth, name) * sizeof(double);
             double *got = read_output(program, truth, name);
@@ -230,8 +302,8 @@ static void check_steps(gpu_program *program, const product *p, const test_walk 
             free(got);
         }
     }
-    free(first[0]);
-    free(first[1]);
+    for (size_t o = 0; o < MOST_OUTPUTS; o++)
+        free(first[o]);
 }
 
 static void check(const product *p, test_random *random)
@@ -332,7 +404,7 @@ static void random_sizes_are_right(void **state)
 {
     const test_device *s = *state;
     test_random random = test_random_start(s->seed + 2);
-    const int n_wanted = test_is_short() ? 2 : 8;
+    const int n_wanted = test_is_short() ? 2 : (int)ARRAY_SIZE(tails);
 
     for (int ran = 0; ran < n_wanted;) {
         const product p = {
