@@ -342,6 +342,19 @@ static void a_forced_and_unrolled_plan_is_traced_as_it_is(void **state)
     drop(&result);
 }
 
+static void what_is_forced_for_nothing_is_told_of(void **state)
+{
+    const char *const more[] = { "--force", "tile,wgmma_update,wgmma" };
+    outcome result = profile("", ARRAY_SIZE(more), more);
+
+    (void)state;
+    assert_int_equal(result.exit_status, 0);
+    assert_has(result.err, "gexec profile: --force wgmma_update: nothing takes it; ");
+    assert_has(result.err, "--force wgmma: nothing takes it; ");
+    assert_null(strstr(result.err, "--force tile"));
+    drop(&result);
+}
+
 static void a_tool_that_cannot_be_had_leaves_the_timing(void **state)
 {
     char *html = test_path("none.html");
@@ -406,6 +419,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_active_steps_of_every_cycle_are_traced),
         cmocka_unit_test(a_forced_and_unrolled_plan_is_traced_as_it_is),
+        cmocka_unit_test(what_is_forced_for_nothing_is_told_of),
         cmocka_unit_test(a_tool_that_cannot_be_had_leaves_the_timing),
         cmocka_unit_test(a_pass_that_fails_leaves_the_other),
         cmocka_unit_test(an_interrupt_ends_the_traced_process),

@@ -54,9 +54,12 @@ static gx_status make_plan(gx_session *session, gx_exec **exec, gx_error *err)
 {
     const gx_plan_options options = gx_session_plan_options(session);
 
-    if (!wants_program(session->args))
-        return gx_plan_create(session->graph[GX_PROGRAM_TRAIN], &options,
-                              &session->plan[GX_PROGRAM_TRAIN], err);
+    if (!wants_program(session->args)) {
+        GX_TRY(gx_plan_create(session->graph[GX_PROGRAM_TRAIN], &options,
+                              &session->plan[GX_PROGRAM_TRAIN], err));
+        gx_plan_say(session->args, session->plan[GX_PROGRAM_TRAIN]);
+        return GX_OK;
+    }
     GX_TRY(gx_session_open(session, err));
     GX_TRY(gx_session_exec(session, GX_PROGRAM_TRAIN, true, exec, err));
     if (session->mode == GX_MODE_GRAPH)

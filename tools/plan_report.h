@@ -7,6 +7,9 @@
 #include "json_out.h"
 #include "session.h"
 
+/* Says what was asked for and has no effect on this plan. */
+void gx_plan_say(const gx_args *args, const gx_plan *plan);
+
 /* The file, line by line, with what each line made. */
 gx_status gx_plan_print_document(const gx_session *session, FILE *out,
                                  gx_error *err) GX_MUST_CHECK;

@@ -10,6 +10,7 @@
 #include "host_tensor.h"
 #include "launches.h"
 #include "out_folders.h"
+#include "plan_report.h"
 #include "saved_state.h"
 
 const char *const gx_cuda_variables[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -401,6 +402,8 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
     free(file);
     if (st == GX_OK && options.steps_per_launch == GX_STEPS_AUTO)
         gx_launches_take(session, session->plan[program]);
+    if (st == GX_OK && program == GX_PROGRAM_TRAIN)
+        gx_plan_say(session->args, session->plan[program]);
     return st;
 }
 
