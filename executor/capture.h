@@ -76,6 +76,20 @@ gx_status gx_record_look(void *stream, gx_node_counts *counts,
 gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges,
                                       gx_error *err) GX_MUST_CHECK;
 
+/* Puts a kernel in the place of each fill of device memory in a graph that is done, since
+ * memset nodes make the launch of a graph slow: it writes the same bytes and has the same
+ * edges. `nodes` are the graph's, with n_fills fills among them, which it lists no more;
+ * those in bodies are not looked at. A failure leaves a graph that can only be ended. */
+typedef struct gx_fill_hooks {
+    /* Around the making of the kernel for the fill at this place in the list. */
+    void (*before)(void *user, size_t place);
+    void (*after)(void *user, size_t place);
+    void *user;
+} gx_fill_hooks;
+gx_status gx_graph_replace_fills(void *graph, const gx_node_list *nodes, size_t n_fills,
+                                 const gx_fill_hooks *hooks, /* NULL: none */
+                                 gx_error *err) GX_MUST_CHECK;
+
 /* Instantiates and uploads, each once and timed; waits for the upload. */
 typedef struct gx_graph_cost {
     double instantiate_s, upload_s;

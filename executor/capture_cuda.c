@@ -1,15 +1,10 @@
 /* Captures: begin, record, end, look at what was captured, instantiate, launch. */
-#include "capture.h"
+#include "capture_parts.h"
 
 #include <stdlib.h>
 
-#include "cuda_compat.h"
 #include "exec_model.h"
 #include "launch.h"
-
-/* A call through cuda_compat.h, under the name that a reader knows it by. */
-#define COMPAT(name, call, err) \
-    gx_check_cuda((int)(call), name, __FILE__, __LINE__, (err))
 
 /* Records into the capture that has begun, and ends it: until then the stream can do
  * nothing else, so whatever record() said. The failure that came first is kept. */
@@ -65,7 +60,7 @@ static gx_status add_conditional(const gx_compat_capture *where, uint64_t handle
     params.conditional.handle = handle;
     params.conditional.type = type;
     params.conditional.size = 1;
-    GX_TRY(COMPAT(
+    GX_TRY(GX_COMPAT(
         "cudaGraphAddNode",
         gx_compat_add_node(node, where->graph, where->last, where->n_last, &params),
         err));
@@ -119,8 +114,8 @@ gx_status gx_record_loop(gx_device *device, gx_record_fn *record, void *user,
 
 static gx_status find_capture(void *stream, gx_compat_capture *capture, gx_error *err)
 {
-    GX_TRY(
-        COMPAT("cudaStreamGetCaptureInfo", gx_compat_capture_info(stream, capture), err));
+    GX_TRY(GX_COMPAT("cudaStreamGetCaptureInfo", gx_compat_capture_info(stream, capture),
+                     err));
     if (!capture->graph)
         return GX_FAIL(err, GX_ERR_CAPTURE, "the capture was invalidated");
     return GX_OK;
@@ -143,8 +138,8 @@ static gx_status add_branch(void *stream, uint64_t handle, void **body, gx_error
 
     GX_TRY(find_capture(stream, &capture, err));
     GX_TRY(add_conditional(&capture, handle, cudaGraphCondTypeIf, &node, body, err));
-    return COMPAT("cudaStreamUpdateCaptureDependencies",
-                  gx_compat_capture_follow(stream, node), err);
+    return GX_COMPAT("cudaStreamUpdateCaptureDependencies",
+                     gx_compat_capture_follow(stream, node), err);
 }
 
 gx_status gx_record_branch(gx_device *device, void *stream, uint64_t handle,
@@ -180,7 +175,7 @@ gx_status gx_record_last(void *stream, const void **node, gx_error *err)
     return GX_OK;
 }
 
-static gx_status is_on_device(const void *address, bool *on_device, gx_error *err)
+gx_status gx_is_on_device(const void *address, bool *on_device, gx_error *err)
 {
     struct cudaPointerAttributes attributes;
 
@@ -198,8 +193,8 @@ static gx_status copy_is_inside(cudaGraphNode_t node, bool *inside, gx_error *er
     *inside = copy.kind == cudaMemcpyDeviceToDevice;
     if (copy.kind != cudaMemcpyDefault) /* else the addresses tell */
         return GX_OK;
-    GX_TRY(is_on_device(copy.srcPtr.ptr, inside, err));
-    return *inside ? is_on_device(copy.dstPtr.ptr, inside, err) : GX_OK;
+    GX_TRY(gx_is_on_device(copy.srcPtr.ptr, inside, err));
+    return *inside ? gx_is_on_device(copy.dstPtr.ptr, inside, err) : GX_OK;
 }
 
 static gx_status count_node(cudaGraphNode_t node, bool look_into, gx_node_counts *counts,
@@ -292,28 +287,47 @@ gx_status gx_record_look(void *stream, gx_node_counts *counts, gx_error *err)
     return st;
 }
 
+void gx_node_edges_free(gx_node_edges *edges)
+{
+    free(edges->from);
+    free(edges->data);
+    *edges = (gx_node_edges){ .n = 0 };
+}
+
+gx_status gx_node_edges_list(void *graph, gx_node_edges *edges, gx_error *err)
+{
+    *edges = (gx_node_edges){ .n = 0 };
+    GX_TRY(GX_COMPAT("cudaGraphGetEdges",
+                     gx_compat_graph_edges(graph, NULL, NULL, NULL, &edges->n), err));
+    if (edges->n == 0)
+        return GX_OK;
+    edges->from = calloc(2 * edges->n, sizeof(*edges->from));
+    edges->data = calloc(edges->n, sizeof(*edges->data));
+    gx_status st = GX_OK;
+    if (edges->from && edges->data)
+        edges->to = edges->from + edges->n;
+    else
+        st = GX_FAIL(err, GX_ERR_MEMORY, "no memory to list %zu graph edges", edges->n);
+    if (st == GX_OK)
+        st = GX_COMPAT(
+            "cudaGraphGetEdges",
+            gx_compat_graph_edges(graph, edges->from, edges->to, edges->data, &edges->n),
+            err);
+    if (st != GX_OK)
+        gx_node_edges_free(edges);
+    return st;
+}
+
 gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges, gx_error *err)
 {
-    size_t n = 0;
+    gx_node_edges edges;
 
     *n_edges = 0;
-    GX_TRY(COMPAT("cudaGraphGetEdges", gx_compat_graph_edges(graph, NULL, NULL, NULL, &n),
-                  err));
-    if (n == 0)
-        return GX_OK;
-    cudaGraphNode_t *ends = calloc(2 * n, sizeof(*ends));
-    cudaGraphEdgeData *data = calloc(n, sizeof(*data));
-    gx_status st = GX_OK;
-    if (!ends || !data)
-        st = GX_FAIL(err, GX_ERR_MEMORY, "no memory to list %zu graph edges", n);
-    if (st == GX_OK)
-        st = COMPAT("cudaGraphGetEdges",
-                    gx_compat_graph_edges(graph, ends, ends + n, data, &n), err);
-    for (size_t i = 0; i < n && st == GX_OK; i++)
-        *n_edges += data[i].type == cudaGraphDependencyTypeProgrammatic;
-    free(data);
-    free(ends);
-    return st;
+    GX_TRY(gx_node_edges_list(graph, &edges, err));
+    for (size_t i = 0; i < edges.n; i++)
+        *n_edges += edges.data[i].type == cudaGraphDependencyTypeProgrammatic;
+    gx_node_edges_free(&edges);
+    return GX_OK;
 }
 
 gx_status gx_graph_start(gx_device *device, void *graph, void **graph_exec,
@@ -323,7 +337,7 @@ gx_status gx_graph_start(gx_device *device, void *graph, void **graph_exec,
     const double begin = gx_exec_clock();
 
     *graph_exec = NULL;
-    GX_TRY(COMPAT("cudaGraphInstantiate", gx_compat_instantiate(&made, graph), err));
+    GX_TRY(GX_COMPAT("cudaGraphInstantiate", gx_compat_instantiate(&made, graph), err));
     const double instantiated = gx_exec_clock();
     gx_status st = GX_CUDA(cudaGraphUpload(made, device->stream), err);
     if (st == GX_OK)

@@ -388,7 +388,7 @@ gx_status gx_ceilings_latencies(const gx_ceilings_bench *bench, gx_ceilings *cei
     GX_TRY(measure_join(bench, ceilings, err));
     GX_TRY(measure_step(bench, ceilings->node_s, &ceilings->step_s, err));
     GX_TRY(measure_launch(bench, &ceilings->launch_s, err));
-    GX_TRY(gx_empty_graph_host(bench->device->ordinal, 1, HOST_REPLAYS, &host_s, err));
+    GX_TRY(gx_empty_graph_host(bench->device->ordinal, 1, HOST_REPLAYS, 0, &host_s, err));
     ceilings->graph_host_s = plausible(host_s);
     return GX_OK;
 }

@@ -1,4 +1,4 @@
-/* The kernel that does nothing, for gx_launch. */
+/* Kernels that do nothing, for gx_launch. */
 #ifndef GX_EMPTY_H
 #define GX_EMPTY_H
 
@@ -7,6 +7,9 @@ extern "C" {
 #endif
 
 const void *gx_empty_kernel(void);
+
+/* (uint64_t ns): lasts for so long, by the card's clock. */
+const void *gx_busy_kernel(void);
 
 #ifdef __cplusplus
 }

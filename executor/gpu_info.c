@@ -15,13 +15,14 @@ const char *gx_version(void)
 
 #if !GX_HAVE_CUDA
 
-gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats, double *median_s,
-                              gx_error *err)
+gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats, double busy_s,
+                              double *median_s, gx_error *err)
 {
     gx_error_clear(err);
     (void)device;
     (void)n_nodes;
     (void)repeats;
+    (void)busy_s;
     if (median_s)
         *median_s = -1;
     return GX_FAIL(err, GX_ERR_NO_DEVICE,

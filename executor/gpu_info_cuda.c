@@ -17,7 +17,7 @@
 #define GX_CUDA_ARCHITECTURES "unknown"
 #endif
 
-enum { OLDEST_CC = 80 };
+enum { OLDEST_CC = 80, MOST_BUSY_S = 1 };
 
 const char *gx_device_cuda_architectures(void)
 {
@@ -210,8 +210,45 @@ static gx_status record_empty(void *user, gx_error *err)
     return GX_OK;
 }
 
-static gx_status time_launches(gx_device *device, void *graph_exec, int repeats,
-                               double *median_s, gx_error *err)
+typedef struct gx_empty_launches {
+    gx_device *device;
+    void *graph_exec;
+    double busy_s;
+    gx_stopwatch watch; /* open where the device is kept busy */
+} gx_empty_launches;
+
+/* To an idle device, with nothing around it. */
+static gx_status time_bare(const gx_empty_launches *l, double *seconds, gx_error *err)
+{
+    GX_TRY(gx_device_sync(l->device, err));
+    const double begin = gx_exec_clock();
+    GX_TRY(gx_graph_submit(l->device, l->graph_exec, err));
+    *seconds = gx_exec_clock() - begin;
+    return GX_OK;
+}
+
+/* As gx_exec_time times a replay: between two events, and then the host waits, here for
+ * the kernel behind the graph. So what the host does before the next launch is the same,
+ * and it has as long to forget what the launch needs. */
+static gx_status time_busy(const gx_empty_launches *l, double *seconds, gx_error *err)
+{
+    gx_ctx ctx = gx_device_ctx(l->device, 0);
+    uint64_t ns = (uint64_t)(1e9 * l->busy_s);
+    void *args[] = { &ns };
+    const dim3 one = { 1, 1, 1 };
+    double elapsed_s;
+
+    GX_TRY(gx_device_sync(l->device, err));
+    GX_TRY(gx_stopwatch_start(&l->watch, l->device, err));
+    const double begin = gx_exec_clock();
+    GX_TRY(gx_graph_submit(l->device, l->graph_exec, err));
+    *seconds = gx_exec_clock() - begin;
+    GX_TRY(gx_launch(&ctx, "busy", gx_busy_kernel(), one, one, 0, args, err));
+    return gx_stopwatch_stop(&l->watch, l->device, &elapsed_s, err);
+}
+
+static gx_status time_launches(const gx_empty_launches *l, int repeats, double *median_s,
+                               gx_error *err)
 {
     enum { WARM = 3 };
     double *seconds = malloc((size_t)repeats * sizeof *seconds);
@@ -220,39 +257,48 @@ static gx_status time_launches(gx_device *device, void *graph_exec, int repeats,
     if (!seconds)
         return GX_FAIL(err, GX_ERR_MEMORY, "no memory for %d times", repeats);
     for (int i = -WARM; i < repeats && st == GX_OK; i++) {
-        st = gx_device_sync(device, err);
-        const double begin = gx_exec_clock();
-        if (st == GX_OK)
-            st = gx_graph_submit(device, graph_exec, err);
-        if (i >= 0)
-            seconds[i] = gx_exec_clock() - begin;
+        double *const next = &seconds[i < 0 ? 0 : i];
+
+        st = l->busy_s > 0 ? time_busy(l, next, err) : time_bare(l, next, err);
     }
-    st = gx_first(st, gx_device_sync(device, err));
+    st = gx_first(st, gx_device_sync(l->device, err));
     if (st == GX_OK)
         *median_s = gx_median(seconds, (size_t)repeats);
     free(seconds);
     return st;
 }
 
-static gx_status empty_graph_host(gx_device *device, int64_t n_nodes, int repeats,
-                                  double *median_s, gx_error *err)
+static gx_status with_watch(gx_empty_launches *l, int repeats, double *median_s,
+                            gx_error *err)
 {
-    gx_empty_chain chain = { .device = device, .n_nodes = n_nodes };
-    gx_graph_cost cost;
-    void *graph = NULL;
-    void *graph_exec = NULL;
-
-    gx_status st = gx_record(device, record_empty, &chain, &graph, err);
-    if (st == GX_OK)
-        st = gx_graph_start(device, graph, &graph_exec, &cost, err);
-    if (st == GX_OK)
-        st = time_launches(device, graph_exec, repeats, median_s, err);
-    gx_graph_end(graph, graph_exec);
+    if (!(l->busy_s > 0))
+        return time_launches(l, repeats, median_s, err);
+    GX_TRY(gx_load_kernel(gx_busy_kernel(), 0, "busy", err));
+    GX_TRY(gx_stopwatch_open(&l->watch, err));
+    const gx_status st = time_launches(l, repeats, median_s, err);
+    gx_stopwatch_close(&l->watch);
     return st;
 }
 
-gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats, double *median_s,
-                              gx_error *err)
+static gx_status empty_graph_host(gx_device *device, int64_t n_nodes, int repeats,
+                                  double busy_s, double *median_s, gx_error *err)
+{
+    gx_empty_chain chain = { .device = device, .n_nodes = n_nodes };
+    gx_empty_launches launches = { .device = device, .busy_s = busy_s };
+    gx_graph_cost cost;
+    void *graph = NULL;
+
+    gx_status st = gx_record(device, record_empty, &chain, &graph, err);
+    if (st == GX_OK)
+        st = gx_graph_start(device, graph, &launches.graph_exec, &cost, err);
+    if (st == GX_OK)
+        st = with_watch(&launches, repeats, median_s, err);
+    gx_graph_end(graph, launches.graph_exec);
+    return st;
+}
+
+gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats, double busy_s,
+                              double *median_s, gx_error *err)
 {
     gx_device *opened = NULL;
     int previous = 0;
@@ -265,12 +311,17 @@ gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats, double *
             "and a place for the result are needed",
             (long long)n_nodes, repeats);
     *median_s = -1;
+    if (!(busy_s >= 0 && busy_s <= MOST_BUSY_S))
+        return GX_FAIL(err, GX_ERR_ARGUMENT,
+                       "a device that is busy for %g s between launches: it can be for 0 "
+                       "to %d s",
+                       busy_s, (int)MOST_BUSY_S);
     if (device < 0)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "device %d launches no graphs", device);
     GX_TRY(gx_device_open(device, NULL, &opened, err));
     gx_status st = gx_device_enter(opened, &previous, err);
     if (st == GX_OK) {
-        st = empty_graph_host(opened, n_nodes, repeats, median_s, err);
+        st = empty_graph_host(opened, n_nodes, repeats, busy_s, median_s, err);
         gx_device_leave(opened, previous);
     }
     gx_device_close(opened);

@@ -2,6 +2,8 @@
  * and a whole plan as a graph. */
 #include "measure.h"
 
+#include <stdlib.h>
+
 #include "capture.h"
 #include "exec_model.h"
 #include "stopwatch.h"
@@ -129,12 +131,33 @@ static gx_status time_sustained(const gx_chain *chain, void *graph_exec,
 typedef gx_status time_fn(const gx_chain *chain, void *graph_exec,
                           const gx_stopwatch *watch, double *us, gx_error *err);
 
+/* As a program does with what it has captured. */
+static gx_status replace_fills(void *graph, gx_error *err)
+{
+    gx_node_counts counts;
+    gx_node_list list;
+
+    GX_TRY(gx_graph_list(graph, &list, err));
+    gx_status st = gx_graph_look(&list, &counts, err);
+    if (st == GX_OK)
+        st = gx_graph_replace_fills(graph, &list, counts.fills, NULL, err);
+    free(list.node);
+    return st;
+}
+
+static gx_status start(gx_chain *chain, void *graph, void **graph_exec, gx_error *err)
+{
+    gx_graph_cost cost;
+
+    GX_TRY(replace_fills(graph, err));
+    return gx_graph_start(chain->device, graph, graph_exec, &cost, err);
+}
+
 /* The chain as a graph, for as many copies as do not take too long; *us is what one is
  * expected to take, and then what `time` (NULL: nothing) says. */
 static gx_status with_graph(gx_chain *chain, const gx_stopwatch *watch, time_fn *time,
                             double *us, gx_error *err)
 {
-    gx_graph_cost cost;
     void *graph = NULL;
     void *graph_exec = NULL;
 
@@ -145,7 +168,7 @@ static gx_status with_graph(gx_chain *chain, const gx_stopwatch *watch, time_fn 
     if (st == GX_OK && chain->n_nodes == 0)
         *us = 0;
     else if (st == GX_OK && time)
-        st = gx_graph_start(chain->device, graph, &graph_exec, &cost, err);
+        st = start(chain, graph, &graph_exec, err);
     if (st == GX_OK && graph_exec)
         st = time(chain, graph_exec, watch, us, err);
     /* A launch may be under way where a later one failed. */

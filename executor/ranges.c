@@ -31,6 +31,13 @@ void gx_range_replay_begin(gx_exec *exec)
                            exec->steps_per_launch == 1 ? GX_NAMED_STEP : GX_NAMED_REPLAY);
 }
 
+void gx_range_unit_begin(gx_exec *exec, size_t unit)
+{
+    gx_nvtx_begin_unit(&exec->units[unit], exec->plan->units[unit].first_node);
+    if (exec->range_log)
+        gx_range_log_begin_unit(exec->range_log, unit);
+}
+
 void gx_range_end(gx_exec *exec)
 {
     gx_nvtx_end();
@@ -83,9 +90,7 @@ void gx_ranges_unit_begin(gx_step_ranges *ranges, size_t unit)
         if (phase_name(ranges->phase, &name))
             begin(exec, name);
     }
-    gx_nvtx_begin_unit(&exec->units[unit], planned->first_node);
-    if (exec->range_log)
-        gx_range_log_begin_unit(exec->range_log, unit);
+    gx_range_unit_begin(exec, unit);
 }
 
 void gx_ranges_unit_end(gx_step_ranges *ranges)

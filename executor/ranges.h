@@ -11,6 +11,8 @@ extern const char *const gx_range_names[GX_N_NAMED_RANGES];
 void gx_range_capture_begin(gx_exec *exec);
 /* To a profiler a replay of one step is a step like any other. */
 void gx_range_replay_begin(gx_exec *exec);
+/* A unit's range by itself: around a node that is made for it behind the steps' end. */
+void gx_range_unit_begin(gx_exec *exec, size_t unit);
 void gx_range_end(gx_exec *exec);
 
 /* The ranges of one step: step > forward | backward | optimizer > unit. */

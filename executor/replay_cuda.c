@@ -130,12 +130,13 @@ static gx_status refuse_empty(const gx_exec *exec, gx_error *err)
 
 /* Of the steps' graph, or of a branch's body. */
 static gx_status check_types(const gx_recording *recording, const gx_node_list *list,
-                             size_t body, gx_error *err)
+                             size_t body, size_t *n_fills, gx_error *err)
 {
     const size_t n_branches = body ? 0 : recording->n_bodies;
     gx_node_counts n;
 
     GX_TRY(gx_graph_look(list, &n, err));
+    *n_fills = n.fills;
     if (n.branches != n_branches)
         return GX_FAIL(err, GX_ERR_CAPTURE,
                        "the graph holds %zu conditional nodes, expected %zu", n.branches,
@@ -153,12 +154,53 @@ static gx_status check_types(const gx_recording *recording, const gx_node_list *
     return GX_OK;
 }
 
+/* --- fills --- */
+
+typedef struct filling {
+    const gx_recording *recording;
+    size_t body;
+} filling;
+
+static size_t unit_of(const filling *f, size_t node)
+{
+    return gx_unit_nodes_unit(f->recording->nodes, f->body, node);
+}
+
+/* By the range a trace finds the unit of a replayed node: the one that was open when it
+ * was made. */
+static void begin_fill(void *user, size_t node)
+{
+    const filling *f = user;
+    const size_t unit = unit_of(f, node);
+
+    if (unit != GX_NO_UNIT)
+        gx_range_unit_begin(f->recording->exec, unit);
+}
+
+static void end_fill(void *user, size_t node)
+{
+    const filling *f = user;
+
+    if (unit_of(f, node) != GX_NO_UNIT)
+        gx_range_end(f->recording->exec);
+}
+
+static gx_status replace_fills(const gx_recording *recording, void *graph, size_t body,
+                               const gx_node_list *list, size_t n_fills, gx_error *err)
+{
+    filling f = { .recording = recording, .body = body };
+    const gx_fill_hooks hooks = { .before = begin_fill, .after = end_fill, .user = &f };
+
+    return gx_graph_replace_fills(graph, list, n_fills, &hooks, err);
+}
+
 /* Nothing more is looked at where a unit has not kept what it promised: the graph is
  * captured again. */
 static gx_status check_nodes(gx_recording *recording, void *graph, size_t body,
                              bool *kept, gx_error *err)
 {
     const size_t n_more = body == 0 && recording->exec->loops; /* the count of turns */
+    size_t n_fills = 0;
     gx_node_list list;
 
     GX_TRY(gx_graph_list(graph, &list, err));
@@ -167,7 +209,9 @@ static gx_status check_nodes(gx_recording *recording, void *graph, size_t body,
             ? GX_OK
             : gx_unit_nodes_settle(recording->nodes, body, &list, n_more, kept, err);
     if (st == GX_OK && *kept)
-        st = check_types(recording, &list, body, err);
+        st = check_types(recording, &list, body, &n_fills, err);
+    if (st == GX_OK)
+        st = replace_fills(recording, graph, body, &list, n_fills, err);
     recording->n_nodes += list.n;
     free(list.node);
     return st;
@@ -192,7 +236,8 @@ static gx_status check_graphs(gx_recording *recording, void *steps,
     return GX_OK;
 }
 
-/* The graph is the caller's, also after a failure; NULL: there is none. */
+/* The graph is the caller's, also after a failure; NULL: there is none. The range reaches
+ * over the checks, since a trace takes what is made within it as captured. */
 static gx_status record(gx_recording *recording, bool asks, void **graph,
                         int64_t *n_programmatic, bool *kept, gx_error *err)
 {
@@ -201,14 +246,15 @@ static gx_status record(gx_recording *recording, bool asks, void **graph,
     recording->n_bodies = 0;
     gx_unit_nodes_begin(recording->nodes, asks);
     gx_range_capture_begin(exec);
-    const gx_status st =
-        exec->loops ? gx_record_loop(exec->device, record_turn, recording,
-                                     &recording->loop, graph, err)
-                    : gx_record(exec->device, record_steps, recording, graph, err);
+    gx_status st = exec->loops
+                       ? gx_record_loop(exec->device, record_turn, recording,
+                                        &recording->loop, graph, err)
+                       : gx_record(exec->device, record_steps, recording, graph, err);
+    if (st == GX_OK)
+        st = check_graphs(recording, exec->loops ? recording->loop.body : *graph,
+                          n_programmatic, kept, err);
     gx_range_end(exec);
-    GX_TRY(st);
-    return check_graphs(recording, exec->loops ? recording->loop.body : *graph,
-                        n_programmatic, kept, err);
+    return st;
 }
 
 /* Where the nodes are not those that were promised the units are asked one by one, and

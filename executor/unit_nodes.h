@@ -57,7 +57,9 @@ gx_status gx_unit_nodes_settle(gx_unit_nodes *nodes, size_t body,
 /* What captures have seen of the units that promise nothing is what they promise from now
  * on: after a capture that was found to be good. */
 void gx_unit_nodes_learn(const gx_unit_nodes *nodes);
-/* Who captured the node, by its place in the list, as a text for messages. */
+/* The unit that captured the node, by its place in the list; GX_NO_UNIT: none did. */
+size_t gx_unit_nodes_unit(const gx_unit_nodes *nodes, size_t body, size_t node);
+/* Who captured it, as a text for messages. */
 const char *gx_unit_nodes_owner(const gx_unit_nodes *nodes, size_t body, size_t node);
 
 #endif

@@ -183,14 +183,30 @@ gx_status gx_unit_nodes_settle(gx_unit_nodes *nodes, size_t body,
     return GX_OK;
 }
 
-const char *gx_unit_nodes_owner(const gx_unit_nodes *nodes, size_t body, size_t node)
+/* NULL: the joining of lanes added the node. */
+static const gx_unit_end *end_of(const gx_unit_nodes *nodes, size_t body, size_t node)
 {
     for (size_t i = 0; i < nodes->n_ends; i++) {
         const gx_unit_end *end = &nodes->ends[i];
 
         if (end->body == body && node < end->n_nodes)
-            return end->unit == GX_NO_UNIT ? "a branch"
-                                           : nodes->exec->units[end->unit].name;
+            return end;
     }
-    return "the joining of lanes";
+    return NULL;
+}
+
+size_t gx_unit_nodes_unit(const gx_unit_nodes *nodes, size_t body, size_t node)
+{
+    const gx_unit_end *end = end_of(nodes, body, node);
+
+    return end ? end->unit : GX_NO_UNIT;
+}
+
+const char *gx_unit_nodes_owner(const gx_unit_nodes *nodes, size_t body, size_t node)
+{
+    const gx_unit_end *end = end_of(nodes, body, node);
+
+    if (!end)
+        return "the joining of lanes";
+    return end->unit == GX_NO_UNIT ? "a branch" : nodes->exec->units[end->unit].name;
 }

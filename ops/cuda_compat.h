@@ -8,6 +8,10 @@
 #error "gexec needs CUDA 12.4 or newer"
 #endif
 
+/* One of the calls below, under the name that a reader knows it by; with launch.h. */
+#define GX_COMPAT(name, call, err) \
+    gx_check_cuda((int)(call), name, __FILE__, __LINE__, (err))
+
 /* --- launches --- */
 
 /* The driver's log callback (12.9 and newer) is looked up by name when the program runs,
@@ -83,6 +87,19 @@ static inline cudaError_t gx_compat_add_node(cudaGraphNode_t *node, cudaGraph_t 
     return cudaGraphAddNode(node, graph, from, NULL, n_from, params);
 #else
     return cudaGraphAddNode(node, graph, from, n_from, params);
+#endif
+}
+
+static inline cudaError_t gx_compat_add_edges(cudaGraph_t graph,
+                                              const cudaGraphNode_t *from,
+                                              const cudaGraphNode_t *to,
+                                              const cudaGraphEdgeData *data,
+                                              size_t n_edges)
+{
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddDependencies(graph, from, to, data, n_edges);
+#else
+    return cudaGraphAddDependencies_v2(graph, from, to, data, n_edges);
 #endif
 }
 

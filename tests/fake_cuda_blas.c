@@ -248,7 +248,7 @@ __wrap_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
         kernel.ms = algorithm->ms;
         kernel.hot_ms = algorithm->hot_ms;
     }
-    if (fake_enqueue(stream, (fake_node){ .type = cudaGraphNodeTypeMemset }, &captured) !=
+    if (fake_enqueue(stream, fake_fill_node(workspace, 0, WORKSPACE_BYTES), &captured) !=
             cudaSuccess ||
         fake_enqueue(stream, kernel, &captured) != cudaSuccess)
         return CUBLAS_STATUS_EXECUTION_FAILED;

@@ -353,6 +353,16 @@ cudaError_t __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes,
     return error;
 }
 
+fake_node fake_fill_node(void *memory, unsigned char byte, size_t bytes)
+{
+    return (fake_node){ .type = cudaGraphNodeTypeMemset,
+                        .memset = { .dst = memory,
+                                    .value = byte,
+                                    .elementSize = 1,
+                                    .width = bytes,
+                                    .height = 1 } };
+}
+
 cudaError_t __wrap_cudaMemsetAsync(void *memory, int byte, size_t bytes,
                                    cudaStream_t stream)
 {
@@ -361,8 +371,8 @@ cudaError_t __wrap_cudaMemsetAsync(void *memory, int byte, size_t bytes,
     ENTER(cudaMemsetAsync);
     if (fake_is_real())
         return __real_cudaMemsetAsync(memory, byte, bytes, stream);
-    const cudaError_t error =
-        fake_enqueue(stream, (fake_node){ .type = cudaGraphNodeTypeMemset }, &captured);
+    const cudaError_t error = fake_enqueue(
+        stream, fake_fill_node(memory, (unsigned char)byte, bytes), &captured);
     if (error == cudaSuccess && !captured)
         fake_order_fill((fake_stream *)stream, memory, byte, bytes);
     return error;

@@ -79,8 +79,15 @@ const fake_node *fake_graph_add(fake_graph *graph, fake_node node)
     if (!kept || !graph->nodes)
         abort();
     *kept = node;
+    kept->graph = graph;
     graph->nodes[graph->n_nodes++] = kept;
     return kept;
+}
+
+void fake_tell(const fake_node *node)
+{
+    if (watcher)
+        watcher->work(node, node);
 }
 
 cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
@@ -102,8 +109,7 @@ cudaError_t fake_enqueue(cudaStream_t handle, fake_node node, bool *captured)
         return fake_error(cudaErrorStreamCaptureInvalidated);
     fake_branch_check(stream, &node);
     const fake_node *kept = fake_graph_add(stream->capture, node);
-    if (watcher)
-        watcher->work(kept, kept);
+    fake_tell(kept);
     stream->last = ++stream->capture->places;
     stream->front = (fake_front){ .node = { kept }, .n = 1 };
     return cudaSuccess;
@@ -132,6 +138,7 @@ void fake_graph_free(fake_graph *graph)
         }
         free(graph->nodes[i]);
     }
+    free(graph->edges);
     free(graph->nodes);
     free(graph);
 }
@@ -148,10 +155,8 @@ WRAPS(cudaStreamBeginCapture);
 WRAPS(cudaStreamEndCapture);
 #if CUDART_VERSION >= 13000
 WRAPS(cudaStreamGetCaptureInfo);
-WRAPS(cudaGraphGetEdges);
 #else
 WRAPS(cudaStreamGetCaptureInfo_v3);
-WRAPS(cudaGraphGetEdges_v2);
 #endif
 
 cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t handle,
@@ -277,28 +282,6 @@ cudaError_t __wrap_cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes,
     return cudaSuccess;
 }
 
-/* Nodes follow one another; which lane they are on is not kept. */
-cudaError_t __wrap_cudaGraphGetEdges(cudaGraph_t handle, cudaGraphNode_t *from,
-                                     cudaGraphNode_t *to, cudaGraphEdgeData *data,
-                                     size_t *n_edges)
-{
-    const fake_graph *graph = (const fake_graph *)handle;
-
-    ENTER(cudaGraphGetEdges);
-    if (fake_is_real())
-        return __real_cudaGraphGetEdges(handle, from, to, data, n_edges);
-    const size_t n = graph->n_nodes > 0 ? graph->n_nodes - 1 : 0;
-    for (size_t i = 0; from && i < *n_edges && i < n; i++) {
-        from[i] = (cudaGraphNode_t)graph->nodes[i];
-        to[i] = (cudaGraphNode_t)graph->nodes[i + 1];
-        memset(&data[i], 0, sizeof data[i]);
-        if (graph->nodes[i + 1]->programmatic)
-            data[i].type = cudaGraphDependencyTypeProgrammatic;
-    }
-    *n_edges = n;
-    return cudaSuccess;
-}
-
 cudaError_t __wrap_cudaGraphNodeGetType(cudaGraphNode_t node,
                                         enum cudaGraphNodeType *type)
 {
@@ -320,7 +303,8 @@ cudaError_t __wrap_cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
     return cudaSuccess;
 }
 
-/* Simulated copies say their kind, so that nobody needs to ask. */
+/* Simulated copies say their kind, so that nobody needs to ask; of fills all is device
+ * memory that is not pinned. */
 cudaError_t __wrap_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
                                             const void *address)
 {
@@ -328,7 +312,8 @@ cudaError_t __wrap_cudaPointerGetAttributes(struct cudaPointerAttributes *attrib
     if (fake_is_real())
         return __real_cudaPointerGetAttributes(attributes, address);
     memset(attributes, 0, sizeof *attributes);
-    attributes->type = cudaMemoryTypeDevice;
+    attributes->type =
+        fake_is_alive(FAKE_PINNED, address) ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
     return cudaSuccess;
 }
 
@@ -378,8 +363,10 @@ cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph
         error = __real_cudaGraphInstantiate(exec, graph, flags);
     else if (!fake_is_alive(FAKE_GRAPH, graph))
         return fake_error(cudaErrorInvalidValue);
-    else
+    else {
+        fake_settle((fake_graph *)graph);
         *exec = clone_graph((const fake_graph *)graph);
+    }
     fake_born(FAKE_GRAPH_EXEC, *exec, (int)error);
     return error;
 }

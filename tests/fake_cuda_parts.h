@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "fake_cuda.h"
+#include "fill.h"
 
 /* What the headers of CUDA 12 call by these names is of another shape, or an older one's.
  */
@@ -17,6 +18,8 @@
 #define __real_cudaStreamGetCaptureInfo __real_cudaStreamGetCaptureInfo_v3
 #define __wrap_cudaGraphGetEdges __wrap_cudaGraphGetEdges_v2
 #define __real_cudaGraphGetEdges __real_cudaGraphGetEdges_v2
+#define __wrap_cudaGraphAddDependencies __wrap_cudaGraphAddDependencies_v2
+#define __real_cudaGraphAddDependencies __real_cudaGraphAddDependencies_v2
 #endif
 
 /* Declares the real function and its replacement with the type that the header gives. */
@@ -67,9 +70,17 @@ typedef struct fake_node {
                                 what can be launched of its body: below 0 it is skipped */
     bool skipped;            /* in the launch that is told of */
     double ms, hot_ms;       /* of a product, besides its tick; of a card that is hot */
+    struct cudaMemsetParams memset; /* of a fill */
+    gx_fill fill;                   /* of a kernel that fills; to NULL: another */
+    struct fake_graph *graph;       /* that it is in; of what runs at once NULL */
 } fake_node;
 
 typedef struct fake_graph fake_graph;
+
+typedef struct fake_edge {
+    fake_node *from, *to;
+    cudaGraphEdgeData data;
+} fake_edge;
 
 enum { FAKE_MAX_STREAMS = 8 };
 
@@ -111,6 +122,9 @@ struct fake_graph {
     long branch;                  /* place of the last branch; 0: none */
     bool goes_astray;  /* what the stream captures next does not follow the branch */
     fake_graph *outer; /* the one that this thread captured when it began */
+    bool is_edited;    /* its edges are listed; else each node follows the one before */
+    fake_edge *edges;
+    size_t n_edges;
 };
 
 /* Told of what is simulated, in the call that does it; a tool that traces hears the same.
@@ -123,8 +137,8 @@ typedef struct fake_watcher {
 
 /* NULL: nobody. */
 void fake_watch(const fake_watcher *watcher);
-
-/* --- fake_cuda_order.c: at once, or in some order that is allowed --- */
+/* Tells of a node that was made. */
+void fake_tell(const fake_node *node);
 
 /* --- fake_cuda_loop.c: graphs that are built, and loops in them --- */
 
@@ -157,6 +171,14 @@ double fake_branches_decide(fake_node *nodes, size_t n_nodes);
 /* Turns that one launch of such a loop makes. */
 long fake_loop_run(const fake_node *end);
 
+/* --- fake_cuda_edit.c: nodes and edges that come and go when a graph is done --- */
+
+/* Brings the nodes of an edited graph, and of bodies in it, into the order that its edges
+ * say, of which each node has one; one that has more or none is a mistake. */
+void fake_settle(fake_graph *graph);
+
+/* --- fake_cuda_order.c: at once, or in some order that is allowed --- */
+
 void fake_order_copy(fake_stream *stream, void *to, const void *from, size_t bytes);
 void fake_order_fill(fake_stream *stream, void *to, int byte, size_t bytes);
 void fake_order_record(fake_stream *stream, fake_event *event);
@@ -169,6 +191,8 @@ bool fake_order_has_passed(const fake_event *event);
 /* Work on a stream: a node where it captures, else a tick of the clock. *captured says
  * which. */
 cudaError_t fake_enqueue(cudaStream_t stream, fake_node node, bool *captured);
+/* A fill of bytes. */
+fake_node fake_fill_node(void *memory, unsigned char byte, size_t bytes);
 /* Milliseconds, one for each thing that ran. */
 double fake_clock(void);
 /* The host waits, and what the card has run until now no longer makes it hot. */

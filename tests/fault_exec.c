@@ -1,6 +1,7 @@
 /* Programs made, fed, run eagerly, read: each CUDA and cuBLASLt call fails once. */
 #include "fake_cuda_paths.h"
 
+#include <math.h>
 #include <string.h>
 
 #include <cuda_runtime_api.h>
@@ -76,16 +77,47 @@ static gx_status empty_graph(void *user, gx_error *err)
 {
     double seconds = -1;
 
-    (void)user;
-    GX_TRY(gx_empty_graph_host(0, 5, 3, &seconds, err));
+    GX_TRY(gx_empty_graph_host(0, 5, 3, *(const double *)user, &seconds, err));
     assert_true(seconds >= 0);
     return GX_OK;
 }
 
 static void measuring_empty_kernels_takes_every_failure(void **state)
 {
+    double busy_s[] = { 0, 1e-3 };
+
     (void)state;
-    assert_true(path_fail_each_call(empty_graph, NULL) >= 20);
+    for (size_t i = 0; i < ARRAY_SIZE(busy_s); i++)
+        assert_true(path_fail_each_call(empty_graph, &busy_s[i]) >= 20);
+    assert_int_equal(fake_live(), 0);
+}
+
+/* What the device does while the host waits stands in no graph. */
+static void a_device_is_busy_between_empty_graphs_where_asked(void **state)
+{
+    enum { NODES = 5, REPEATS = 4, WARM = 3 };
+    const double wrong[] = { -1e-3, 1.5, (double)NAN };
+    double seconds = 0;
+    gx_error err;
+
+    (void)state;
+    for (int busy = 0; busy < 2; busy++) {
+        const int n_behind = busy ? REPEATS + WARM : 0;
+
+        fake_begin();
+        assert_ok(gx_empty_graph_host(0, NODES, REPEATS, busy * 1e-3, &seconds, &err),
+                  &err);
+        assert_true(seconds >= 0);
+        assert_int_equal(fake_calls("cudaGraphLaunch"), REPEATS + WARM);
+        assert_int_equal(fake_calls("cudaLaunchKernelExC"), NODES + n_behind);
+        assert_int_equal(fake_calls("cudaEventRecord"), 2 * n_behind);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        assert_fails(gx_empty_graph_host(0, NODES, REPEATS, wrong[i], &seconds, &err),
+                     GX_ERR_ARGUMENT, &err, "busy");
+        assert_true(seconds < 0);
+    }
+    assert_int_equal(fake_live(), 0);
 }
 
 static gx_status window(void *user, gx_error *err)
@@ -374,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_program_of_two_lanes_takes_every_failure),
         cmocka_unit_test(a_program_of_three_lanes_takes_every_failure),
         cmocka_unit_test(measuring_empty_kernels_takes_every_failure),
+        cmocka_unit_test(a_device_is_busy_between_empty_graphs_where_asked),
         cmocka_unit_test(the_profiler_window_takes_every_failure),
         cmocka_unit_test(measuring_a_group_takes_every_failure),
         cmocka_unit_test(measuring_a_plan_leaves_nothing),

@@ -371,11 +371,11 @@ static void calls_that_need_a_gpu_say_so(void **state)
     (void)state;
     gx_error_clear(&err);
     if (gx_has_cuda())
-        assert_fails(gx_empty_graph_host(GX_CPU, 3, 3, &seconds, &err), GX_ERR_ARGUMENT,
-                     &err, "device -1");
+        assert_fails(gx_empty_graph_host(GX_CPU, 3, 3, 0, &seconds, &err),
+                     GX_ERR_ARGUMENT, &err, "device -1");
     else
-        assert_fails(gx_empty_graph_host(GX_CPU, 3, 3, &seconds, &err), GX_ERR_NO_DEVICE,
-                     &err, "without CUDA");
+        assert_fails(gx_empty_graph_host(GX_CPU, 3, 3, 0, &seconds, &err),
+                     GX_ERR_NO_DEVICE, &err, "without CUDA");
     assert_true(seconds < 0);
 }
 

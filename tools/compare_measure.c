@@ -7,6 +7,10 @@
 /* A block is about this long, so that submitting fills the queue and clocks settle. */
 static const double block_s = 0.010;
 
+/* As long as the host waits at most between launches of empty kernels: by then its caches
+ * are cold, and a longer step makes nothing of it longer but the measuring. */
+static const double most_busy_s = 0.005;
+
 /* Single steps a way: in rounds, so that no way has the machine's good or bad moment. */
 enum { ROUNDS = 5, SINGLES = 50, LEAST_STEPS = 20, MOST_STEPS = 5000 };
 
@@ -61,16 +65,28 @@ static gx_status single(gx_compare *compare, gx_way_times *way, gx_error *err)
     return add(&way->wall, timing.wall_s / (double)k, err);
 }
 
+/* A graph of as many empty kernels as a replay has nodes, under the replay's conditions:
+ * before each launch the host waits for as long as it did between replays. */
+static gx_status measure_empty(const gx_compare *compare, int64_t n_nodes,
+                               gx_series *empty, gx_error *err)
+{
+    const double k = (double)compare->session.steps_per_launch;
+    const gx_summary wall = gx_series_summary(&compare->way[GX_WAY_GRAPH].wall);
+    double empty_s = -1;
+
+    GX_TRY(gx_empty_graph_host(compare->session.device, n_nodes, SINGLES,
+                               fmin(k * wall.median, most_busy_s), &empty_s, err));
+    return add(empty, empty_s / k, err);
+}
+
 static gx_status measure_singles(gx_compare *compare, uint64_t *random, gx_error *err)
 {
-    const int64_t k = compare->session.steps_per_launch;
     const int64_t nodes = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec).graph_nodes;
     gx_series empty = { 0 };
     gx_status st = GX_OK;
 
     for (int round = 0; round < ROUNDS && st == GX_OK && !gx_interrupted(); round++) {
         gx_way order[GX_N_WAYS];
-        double empty_s = -1;
 
         shuffle(random, order);
         for (int i = 0; i < GX_N_WAYS && st == GX_OK; i++) {
@@ -81,10 +97,7 @@ static gx_status measure_singles(gx_compare *compare, uint64_t *random, gx_error
                 st = single(compare, way, err);
         }
         if (st == GX_OK && nodes > 0)
-            st = gx_empty_graph_host(compare->session.device, nodes, SINGLES, &empty_s,
-                                     err);
-        if (st == GX_OK && empty_s >= 0)
-            st = add(&empty, empty_s / (double)k, err);
+            st = measure_empty(compare, nodes, &empty, err);
     }
     compare->empty_s = gx_series_summary(&empty).median;
     gx_series_free(&empty);

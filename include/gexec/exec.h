@@ -382,9 +382,14 @@ GX_API gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph,
                                     gx_error *err) GX_MUST_CHECK;
 
 /* Host seconds to launch a graph of `n_nodes` empty kernels in a chain, the median of
- * `repeats` launches to an idle device: the limit that a replay is held against. */
+ * `repeats` launches to an idle device: the limit that a replay is held against. With
+ * busy_s > 0 the device works for so long behind each launch, at most 1 s, and the host
+ * waits for that before the next, all as gx_exec_time does with a step that takes so
+ * long: a host that has waited finds its caches cold, and launches take longer. Give it
+ * what a launch of the replay takes; 0: one launch follows another at once. */
 GX_API gx_status gx_empty_graph_host(int device, int64_t n_nodes, int repeats,
-                                     double *median_s, gx_error *err) GX_MUST_CHECK;
+                                     double busy_s, double *median_s,
+                                     gx_error *err) GX_MUST_CHECK;
 
 /* cudaProfilerStart and cudaProfilerStop, for `nsys profile -c cudaProfilerApi`; the
  * window should open before the capture. */
