@@ -82,12 +82,13 @@ __device__ __forceinline__ void finish_eight(const gx_tile &g, const eighth &its
 
 /* The column sums of a tile from those of its warps, in order. */
 __device__ __forceinline__ void add_warps(const gx_tile &g, place at, crew its,
-                                          const float (&sum)[WIDE], float *sums)
+                                          const float (&sum)[WIDE], const hand_over &over,
+                                          float *sums)
 {
 #pragma unroll
     for (int x = 0; x < WIDE; x++)
         sums[its.thread / 32 * COLUMNS + its.thread % 32 * WIDE + x] = sum[x];
-    gx_sync_threads(its.n);
+    meet(over, its);
     for (int c = its.thread; c < COLUMNS && at.column + c < g.n; c += its.n) {
         float total = 0.0f;
 
@@ -96,13 +97,15 @@ __device__ __forceinline__ void add_warps(const gx_tile &g, place at, crew its,
         if (at.row < g.m)
             g.partial[(int64_t)(at.row / ROWS) * g.n + at.column + c] = total;
     }
-    gx_sync_threads(its.n); /* the next tile's are written to the same place */
+    if (its.n == FINISHERS) /* the next tile's are written to the same place */
+        meet(over, its);
 }
 
 template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>
-__device__ __forceinline__ void finish_tile(const gx_tile &g, place at, const uint4 *tile,
-                                            crew of, float *sums)
+__device__ __forceinline__ void finish_tile(const gx_tile &g, place at, crew of,
+                                            const hand_over &over, float *sums)
 {
+    const uint4 *tile = static_cast<const uint4 *>(over.tile);
     const int m = (int)g.m, n = (int)g.n;
     const T *of_saved = static_cast<const T *>(g.saved);
     float column_sum[WIDE] = {};
@@ -140,7 +143,7 @@ __device__ __forceinline__ void finish_tile(const gx_tile &g, place at, const ui
         }
     }
     if constexpr (HAS_SUMS)
-        add_warps(g, at, of, column_sum, sums);
+        add_warps(g, at, of, column_sum, over, sums);
 }
 
 template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>
@@ -152,8 +155,8 @@ __device__ __forceinline__ void finish_all(const gx_tile &g, const hand_over &ov
 
     for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x, parity ^= 1) {
         await_tile(over, parity);
-        finish_tile<T, TAIL, HAS_SUMS>(g, all[i], static_cast<const uint4 *>(over.tile),
-                                       all.is_last(i) ? crew::all() : crew::few(), sums);
+        finish_tile<T, TAIL, HAS_SUMS>(
+            g, all[i], all.is_last(i) ? crew::all() : crew::few(), over, sums);
         gx_barrier_arrive_here(over.is_taken);
     }
 }
@@ -202,8 +205,7 @@ __device__ __forceinline__ void multiply_all(const gx_tile &g, const memory &sha
     }
     if constexpr (TAIL != GX_TAIL_NONE) {
         await_tile(over, parity);
-        finish_tile<T, TAIL, HAS_SUMS>(g, at, static_cast<const uint4 *>(over.tile),
-                                       crew::all(), sums);
+        finish_tile<T, TAIL, HAS_SUMS>(g, at, crew::all(), over, sums);
     }
 }
 

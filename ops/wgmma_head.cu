@@ -127,7 +127,7 @@ __device__ __forceinline__ float finish_tile(const gx_wgmma_head &g, place at,
 /* The loss from what every thread but those that copy has found: sums of warps, of
  * blocks, and by the last block of all, each in order. */
 __device__ __forceinline__ void leave_loss(const gx_wgmma_head &g, double total,
-                                           double *sums)
+                                           const hand_over &over, double *sums)
 {
     const int thread = crew::all().thread, lane = thread % 32;
     const unsigned n_blocks = gridDim.x * CLUSTER;
@@ -136,7 +136,7 @@ __device__ __forceinline__ void leave_loss(const gx_wgmma_head &g, double total,
     total = gx_warp_sum(total);
     if (lane == 0)
         sums[thread / 32] = total;
-    gx_sync_threads(ALL_FINISHERS);
+    meet(over, crew::all());
     if (thread >= 32)
         return;
     total = gx_warp_sum(lane < ALL_FINISHERS / 32 ? sums[lane] : 0.0);
@@ -170,7 +170,7 @@ __device__ __forceinline__ void finish_all(const gx_wgmma_head &g, const hand_ov
         gx_barrier_arrive_here(over.is_taken);
     }
     if (g.loss != nullptr)
-        leave_loss(g, total, sums);
+        leave_loss(g, total, over, sums);
 }
 
 template <typename T, typename U, bool B_TURNED>
@@ -195,7 +195,7 @@ __device__ __forceinline__ void multiply_all(const gx_wgmma_head &g, const memor
         finish_tile<T, U>(g, at, static_cast<const uint4 *>(over.tile), crew::all());
 
     if (g.loss != nullptr)
-        leave_loss(g, total, sums);
+        leave_loss(g, total, over, sums);
 }
 
 template <typename T, typename U, bool B_TURNED>

@@ -33,7 +33,7 @@ constexpr int TILES_BYTES = ATOM + STAGES * STAGE_BYTES + BARRIER_BYTES;
 /* Of tiles that others finish, see below. */
 constexpr int TILE_BYTES = ROWS * COLUMNS * 2;
 constexpr int FINISHERS = WARPGROUP - 32, ALL_FINISHERS = FINISHERS + 2 * WARPGROUP;
-constexpr int HAND_OVER_BYTES = 2 * (int)sizeof(uint64_t);
+constexpr int HAND_OVER_BYTES = 3 * (int)sizeof(uint64_t);
 
 /* Clusters of a launch: the card has room for as many, and for no more. */
 inline int64_t room_of(int n_sm)
@@ -349,12 +349,12 @@ constexpr int FINISHING_REGISTERS = 104, HANDING_REGISTERS = 200;
 static_assert(is_share_of_registers<FINISHING_REGISTERS, HANDING_REGISTERS>, "");
 
 struct hand_over {
-    uint32_t is_there, is_taken; /* barriers */
-    void *tile;                  /* [ROWS, COLUMNS] */
+    uint32_t is_there, is_taken, all_met; /* barriers */
+    void *tile;                           /* [ROWS, COLUMNS] */
 
     /* `barriers`: where HAND_OVER_BYTES are free. */
     __device__ __forceinline__ hand_over(uint32_t barriers, void *tiles)
-        : is_there(barriers), is_taken(barriers + 8),
+        : is_there(barriers), is_taken(barriers + 8), all_met(barriers + 16),
           tile(static_cast<unsigned char *>(tiles) +
                (size_t)(blockIdx.x * CLUSTER + blockIdx.y) * TILE_BYTES)
     {
@@ -367,6 +367,7 @@ struct hand_over {
             return;
         gx_barrier_init(is_there, 2 * WARPGROUP);
         gx_barrier_init(is_taken, FINISHERS);
+        gx_barrier_init(all_met, ALL_FINISHERS);
     }
 };
 
@@ -422,6 +423,18 @@ struct crew {
         return { ALL_FINISHERS, thread < 2 * WARPGROUP ? thread : thread - 32 };
     }
 };
+
+/* What each of a crew has written to shared memory the others then see. A crew of all
+ * meets once. */
+__device__ __forceinline__ void meet(const hand_over &over, const crew &of)
+{
+    if (of.n == FINISHERS) {
+        gx_sync_threads(FINISHERS);
+    } else {
+        gx_barrier_arrive_here(over.all_met);
+        gx_barrier_wait(over.all_met, 0);
+    }
+}
 
 /* Eight neighbours of a tile that begins at `at`: number e of them all. A thread that
  * takes every n-th of a crew's n has the same columns of every row. */

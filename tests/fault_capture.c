@@ -175,9 +175,11 @@ static void a_good_capture_is_made_once_and_listed_once(void **state)
             assert_int_equal(fake_calls("cudaGraphGetNodes"), 2);
             assert_int_equal(fake_calls("cudaStreamGetCaptureInfo"),
                              (size_t)n_steps * program.plan->n_units);
-            /* For what it may not hold, and for fills. */
-            assert_int_equal(fake_calls("cudaGraphNodeGetType"),
-                             2 * gx_exec_stats_get(program.exec).graph_nodes);
+            const size_t n_nodes = (size_t)gx_exec_stats_get(program.exec).graph_nodes;
+            const size_t n_asked = (size_t)fake_calls("cudaGraphNodeGetType");
+
+            /* For what it may not hold, and again where there are fills. */
+            assert_true(n_asked == n_nodes || n_asked == 2 * n_nodes);
             path_close(&program);
         }
     }
