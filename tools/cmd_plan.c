@@ -57,7 +57,7 @@ static gx_status make_plan(gx_session *session, gx_exec **exec, gx_error *err)
     if (!wants_program(session->args)) {
         GX_TRY(gx_plan_create(session->graph[GX_PROGRAM_TRAIN], &options,
                               &session->plan[GX_PROGRAM_TRAIN], err));
-        gx_plan_say(session->args, session->plan[GX_PROGRAM_TRAIN]);
+        gx_plan_say(session);
         return GX_OK;
     }
     GX_TRY(gx_session_open(session, err));

@@ -76,12 +76,16 @@ static bool takes(const gx_plan *plan, const char *name, size_t length)
     return false;
 }
 
-void gx_plan_say(const gx_args *args, const gx_plan *plan)
+void gx_plan_say(const gx_session *session)
 {
+    const gx_plan *plan = session->plan[GX_PROGRAM_TRAIN];
+    const gx_args *args = session->args;
     const gx_plan_info info = gx_plan_info_get(plan);
 
     if (info.cache_note)
         gx_say(args, "%s", info.cache_note);
+    if (session->device == GX_CPU)
+        return;
     for (const char *at = args->force; at && *at; at += *at == ',') {
         const size_t length = strcspn(at, ",");
 

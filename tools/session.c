@@ -403,7 +403,7 @@ static gx_status make_plan(gx_session *session, gx_program program, gx_error *er
     if (st == GX_OK && options.steps_per_launch == GX_STEPS_AUTO)
         gx_launches_take(session, session->plan[program]);
     if (st == GX_OK && program == GX_PROGRAM_TRAIN)
-        gx_plan_say(session->args, session->plan[program]);
+        gx_plan_say(session);
     return st;
 }
 
