@@ -39,6 +39,12 @@ static void say(const gx_args *args, const char *format, va_list list)
     fputc('\n', stderr);
 }
 
+static void say_see(const gx_args *args)
+{
+    fprintf(stderr, "  see: gexec %s%s--help\n",
+            command_name(args) ? command_name(args) : "", command_name(args) ? " " : "");
+}
+
 int gx_say_usage(const gx_args *args, const char *format, ...)
 {
     va_list list;
@@ -46,8 +52,7 @@ int gx_say_usage(const gx_args *args, const char *format, ...)
     va_start(list, format);
     say(args, format, list);
     va_end(list);
-    fprintf(stderr, "  see: gexec %s%s--help\n",
-            command_name(args) ? command_name(args) : "", command_name(args) ? " " : "");
+    say_see(args);
     return GX_EXIT_USAGE;
 }
 
@@ -240,6 +245,7 @@ static bool parse_choice(gx_args *args, const gx_flag *flag, const char *text)
     if (near)
         fprintf(stderr, "; did you mean %s?", near);
     fputc('\n', stderr);
+    say_see(args);
     return false;
 }
 

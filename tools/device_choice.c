@@ -1,6 +1,9 @@
 /* Which device a command runs on, and what is said first where there is none. */
 #include "session.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static void flatten(char *text)
 {
     for (; *text; text++)
@@ -17,11 +20,39 @@ static bool asks_for_gpu(const gx_args *args)
 /* On the CPU there is one way to run an op, and nothing is launched. */
 static gx_status choose_cpu(const gx_args *args)
 {
-    if (args->force || args->lanes > 0 || args->programmatic != GX_AUTO ||
-        args->order == GX_ORDER_DATA_FIRST || args->unfused || args->skip != GX_AUTO ||
-        args->steps_per_launch != 1)
-        gx_say(args, "--force, --lanes, --pdl, --order, --unfused, --skip and "
-                     "--steps-per-launch change nothing on the CPU");
+    const struct {
+        const char *name;
+        bool is_given;
+    } flags[] = {
+        { "--force", args->force != NULL },
+        { "--lanes", args->lanes > 0 },
+        { "--pdl", args->programmatic != GX_AUTO },
+        { "--order", args->order == GX_ORDER_DATA_FIRST },
+        { "--unfused", args->unfused },
+        { "--skip", args->skip != GX_AUTO },
+        { "--steps-per-launch", args->steps_per_launch != 1 },
+        { "--step-loop", args->step_loop != GX_AUTO },
+    };
+    char names[128] = "";
+    int n_given = 0, n_named = 0;
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        n_given += flags[i].is_given;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        const size_t used = strlen(names);
+
+        if (!flags[i].is_given)
+            continue;
+        n_named++;
+        snprintf(names + used, sizeof names - used, "%s%s",
+                 n_named == 1         ? ""
+                 : n_named == n_given ? " and "
+                                      : ", ",
+                 flags[i].name);
+    }
+    if (n_given > 0)
+        gx_say(args, "%s %s nothing on the CPU", names,
+               n_given == 1 ? "changes" : "change");
     return GX_OK;
 }
 

@@ -149,10 +149,10 @@ err '--skip if: the model skips no updates: it has no loss_scale'
 cp "$examples"/digits_*.npy "$work"
 sed 's/^optimizer: .*/optimizer: {adamw: {lr: 1.0e-3}, loss_scale: 1024}/' "$digits" >"$work/scaled.yaml"
 run 0 run "$work/scaled.yaml" --device cpu --steps 1 --skip if
-err '--skip and --steps-per-launch change nothing on the CPU'
+err '^gexec run: --skip changes nothing on the CPU$'
 for launch in 8 auto; do
     run 0 run "$digits" --device cpu --steps 1 --steps-per-launch $launch
-    err '--steps-per-launch change nothing on the CPU'
+    err '^gexec run: --steps-per-launch changes nothing on the CPU$'
     out '1 step'
 done
 # Names of alternatives are of gexec and not of a card; a gexec without CUDA has none.
@@ -169,7 +169,9 @@ if grep -q 'CUDA alternatives' "$work/out"; then
     done
 fi
 run 0 run "$digits" --device cpu --steps 1 --force lt,tile
-err '--force, .* change nothing on the CPU$'
+err '^gexec run: --force changes nothing on the CPU$'
+run 0 run "$digits" --device cpu --steps 2 --steps-per-launch 2 --step-loop on --lanes 2
+err '^gexec run: --lanes, --steps-per-launch and --step-loop change nothing on the CPU$'
 run 2 run -- --help
 err '--help'
 run 0 run --device=cpu -q --steps=1 -- "$digits"
