@@ -79,7 +79,8 @@ gx_status gx_graph_programmatic_edges(void *graph, int64_t *n_edges,
 /* Puts a kernel in the place of each fill of device memory in a graph that is done, since
  * memset nodes make the launch of a graph slow: it writes the same bytes and has the same
  * edges. `nodes` are the graph's, with n_fills fills among them, which it lists no more;
- * those in bodies are not looked at. A failure leaves a graph that can only be ended. */
+ * those in bodies are not looked at. Not for a graph with conditional nodes. A failure
+ * leaves a graph that can only be ended. */
 typedef struct gx_fill_hooks {
     /* Around the making of the kernel for the fill at this place in the list. */
     void (*before)(void *user, size_t place);
