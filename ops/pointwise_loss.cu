@@ -95,41 +95,13 @@ __global__ void __launch_bounds__(ONE_BLOCK_THREADS, 1)
     gx_leave_mean(total, g.divisor, g.partial, g.ticket, g.out);
 }
 
-/* N elements, in loads of 16 bytes. They leave the cache first: nothing reads them again
- * soon, while the derivative is what is read next. */
-template <typename T, int N> struct elements {
-    static constexpr int EACH = gx_widest<T>;
-    uint4 piece[N / EACH];
-
-    __device__ __forceinline__ void load(const T *from)
-    {
-#pragma unroll
-        for (int p = 0; p < N / EACH; p++)
-            piece[p] = __ldcs(reinterpret_cast<const uint4 *>(from + p * EACH));
-    }
-    __device__ __forceinline__ void unpack(float (&to)[N]) const
-    {
-#pragma unroll
-        for (int p = 0; p < N / EACH; p++) {
-            gx_vector<T, EACH> v;
-            float some[EACH];
-
-            memcpy(&v, &piece[p], sizeof v);
-            gx_to_floats(some, v);
-#pragma unroll
-            for (int e = 0; e < EACH; e++)
-                to[p * EACH + e] = some[e];
-        }
-    }
-};
-
 /* COUNT vectors of a thread, `step` elements apart; returns the sum of their losses. */
 template <int COUNT, gx_pointwise_kind KIND, int N, typename T, typename U>
 __device__ __forceinline__ float go_over(const T *x, const U *target, T *dx, int64_t at,
                                          int64_t step, float scale)
 {
-    elements<T, N> of_x[COUNT];
-    elements<U, N> of_target[COUNT];
+    gx_elements<T, N> of_x[COUNT];
+    gx_elements<U, N> of_target[COUNT];
     float sum = 0.0f;
 
 #pragma unroll

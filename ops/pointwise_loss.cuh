@@ -26,4 +26,32 @@ static __device__ __forceinline__ float gx_point(gx_pointwise_kind kind, float x
     return d * d;
 }
 
+/* N elements, in loads of 16 bytes. They leave the cache first: nothing reads them again
+ * soon, while the derivative is what is read next. */
+template <typename T, int N> struct gx_elements {
+    static constexpr int EACH = gx_widest<T>;
+    uint4 piece[N / EACH];
+
+    __device__ __forceinline__ void load(const T *from)
+    {
+#pragma unroll
+        for (int p = 0; p < N / EACH; p++)
+            piece[p] = __ldcs(reinterpret_cast<const uint4 *>(from + p * EACH));
+    }
+    __device__ __forceinline__ void unpack(float (&to)[N]) const
+    {
+#pragma unroll
+        for (int p = 0; p < N / EACH; p++) {
+            gx_vector<T, EACH> v;
+            float some[EACH];
+
+            memcpy(&v, &piece[p], sizeof v);
+            gx_to_floats(some, v);
+#pragma unroll
+            for (int e = 0; e < EACH; e++)
+                to[p * EACH + e] = some[e];
+        }
+    }
+};
+
 #endif

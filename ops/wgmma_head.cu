@@ -16,31 +16,6 @@ constexpr int SHARED_BYTES = TILES_BYTES + HAND_OVER_BYTES + SUM_BYTES;
 
 constexpr int AT_ONCE = 2; /* pieces that a thread has under way */
 
-/* Eight neighbours of the target, which nothing reads again soon. */
-template <typename U> struct wanted_eight {
-    static constexpr int EACH = gx_widest<U>;
-    uint4 piece[WIDE / EACH];
-
-    __device__ __forceinline__ void load(const U *from)
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++)
-            piece[p] = __ldcs(reinterpret_cast<const uint4 *>(from + p * EACH));
-    }
-    __device__ __forceinline__ void unpack_to(float (&to)[WIDE]) const
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++) {
-            float some[EACH];
-
-            unpack<U>(some, piece[p]);
-#pragma unroll
-            for (int x = 0; x < EACH; x++)
-                to[p * EACH + x] = some[x];
-        }
-    }
-};
-
 /* One branch for all eight; v becomes their derivatives. Returns the sum of their losses.
  */
 __device__ __forceinline__ float losses_of(gx_pointwise_kind kind, float (&v)[WIDE],
@@ -70,14 +45,14 @@ __device__ __forceinline__ float losses_of(gx_pointwise_kind kind, float (&v)[WI
 template <typename T, typename U>
 __device__ __forceinline__ float finish_eight(const gx_wgmma_head &g, const eighth &its,
                                               const uint4 &product,
-                                              const wanted_eight<U> &wanted)
+                                              const gx_elements<U, WIDE> &wanted)
 {
     const int64_t at = (int64_t)its.row * g.n + its.column;
     const float scale = (float)g.share;
     float v[WIDE], target[WIDE];
 
     unpack<T>(v, product);
-    wanted.unpack_to(target);
+    wanted.unpack(target);
     add_bias<T>(g.bias, its.column, v);
     if (g.out != nullptr)
         gx_store_widest(static_cast<T *>(g.out) + at, v);
@@ -102,7 +77,7 @@ __device__ __forceinline__ float finish_tile(const gx_wgmma_head &g, place at,
 #pragma unroll 1
     for (int e = of.thread; e < EIGHTHS; e += AT_ONCE * of.n) {
         uint4 product[AT_ONCE];
-        wanted_eight<U> wanted[AT_ONCE];
+        gx_elements<U, WIDE> wanted[AT_ONCE];
 
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
