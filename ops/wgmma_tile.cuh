@@ -449,6 +449,8 @@ struct eighth {
     {
     }
 };
+static_assert(FINISHERS % (COLUMNS / WIDE) == 0 && ALL_FINISHERS % (COLUMNS / WIDE) == 0,
+              "");
 
 template <typename T>
 __device__ __forceinline__ void add_bias(const void *bias, int column, float (&v)[WIDE])
@@ -462,8 +464,6 @@ __device__ __forceinline__ void add_bias(const void *bias, int column, float (&v
     for (int x = 0; x < WIDE; x++)
         v[x] += of_columns[x];
 }
-static_assert(FINISHERS % (COLUMNS / WIDE) == 0 && ALL_FINISHERS % (COLUMNS / WIDE) == 0,
-              "");
 
 #endif
 
