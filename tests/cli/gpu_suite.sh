@@ -44,8 +44,10 @@ done
 echo "========= ERROR SUMMARY: 0 errors"
 END
 cp "$work/conformance" "$build/tests/conformance"
-for name in gpu_kernels gpu_elementwise gpu_gemm gpu_direct gpu_head gpu_rows gpu_shapes \
-    gpu_wgmma gpu_memory gpu_ceilings gpu_delays test_examples; do
+# Those of synccheck are named in the suite itself.
+eval "$(sed -n '/^kernel_tests=(/,/)/p' ../gpu_suite)"
+[ ${#kernel_tests[@]} -ge 9 ] || fail "gpu_suite names ${#kernel_tests[@]} tests of kernels"
+for name in "${kernel_tests[@]}" gpu_memory gpu_ceilings gpu_delays test_examples; do
     cp "$work/program" "$build/tests/$name"
 done
 chmod +x "$build/tests/"* "$work/bin/"*
