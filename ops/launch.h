@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+gx_status gx_status_of_cuda(int cuda_error);
 /* Turns a CUDA or cuBLASLt status into ours, with the call's text, the error's name and
  * text, and, where the driver has one, its own log line. Clears CUDA's last error. */
 gx_status gx_check_cuda(int cuda_error, const char *call, const char *file, int line,

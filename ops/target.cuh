@@ -1,7 +1,7 @@
 /* What kernels ask of the card that C++ has no word for: PTX, dynamic shared memory, a
  * kernel's address. tests/emulate/ has another version of all of it, so that kernels run
- * where there is no card; nothing else of theirs depends on which one it is. Only those
- * of wgmma.cuh, which are sm_90a's alone, are not emulated. */
+ * where there is no card; nothing else of theirs depends on which one it is. What is
+ * sm_90a's alone stands in wgmma.cuh, and has another version there as well. */
 #ifndef GX_TARGET_CUH
 #define GX_TARGET_CUH
 

@@ -116,15 +116,6 @@ static __device__ __forceinline__ void gx_copy_box_to_all(uint32_t to,
 
 /* --- the product of a warpgroup --- */
 
-/* Where an operand lies, in the 128-byte swizzle. `leading` bytes from 64 columns to the
- * next where k is not along the rows; 1024 from eight rows to the next. */
-static __device__ __forceinline__ uint64_t gx_operand_at(uint32_t address,
-                                                         uint32_t leading)
-{
-    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(leading >> 4) << 16 |
-           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
-}
-
 static __device__ __forceinline__ void gx_begin_products()
 {
     asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");

@@ -239,6 +239,14 @@ __device__ __forceinline__ void leave(const memory &shared, int stage)
     __syncwarp();
 }
 
+/* Where an operand lies, in the 128-byte swizzle. `leading` bytes from 64 columns to the
+ * next where k is not along the rows; 1024 from eight rows to the next. */
+__device__ __forceinline__ uint64_t operand_at(uint32_t address, uint32_t leading)
+{
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(leading >> 4) << 16 |
+           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
 template <typename T, bool A_TURNED, bool B_TURNED>
 __device__ __forceinline__ void multiply_stage(float (&sum)[COLUMNS / 2], uint32_t a,
                                                uint32_t b, bool is_first)
@@ -246,8 +254,8 @@ __device__ __forceinline__ void multiply_stage(float (&sum)[COLUMNS / 2], uint32
     /* From 16 k to the next: 16 rows, or 32 bytes of each row. */
     constexpr int A_STEP = A_TURNED ? 16 * STRIP * 2 : 32;
     constexpr int B_STEP = B_TURNED ? 32 : 16 * STRIP * 2;
-    const uint64_t at_a = gx_operand_at(a, A_TURNED ? STRIP_BYTES : 16);
-    const uint64_t at_b = gx_operand_at(b, B_TURNED ? 16 : STRIP_BYTES);
+    const uint64_t at_a = operand_at(a, A_TURNED ? STRIP_BYTES : 16);
+    const uint64_t at_b = operand_at(b, B_TURNED ? 16 : STRIP_BYTES);
 
     gx_begin_products();
 #pragma unroll

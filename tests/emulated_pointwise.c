@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "emulate_operand.h"
-#include "pointwise_loss_kernels.h"
+#include "emulate_point.h"
 
 typedef struct pointwise {
     int64_t n;
@@ -20,22 +20,6 @@ typedef struct operands {
 
 static const double dy = 0.75;
 
-/* The loss of an element; `slope` gets its derivative. */
-static double point(gx_pointwise_kind kind, double x, double target, double *slope)
-{
-    switch (kind) {
-    case GX_POINT_BCE:
-        *slope = 1 / (1 + exp(-x)) - target;
-        return fmax(x, 0) - x * target + log1p(exp(-fabs(x)));
-    case GX_POINT_L1:
-        *slope = (x > target) - (x < target);
-        return fabs(x - target);
-    default:
-        *slope = 2 * (x - target);
-        return (x - target) * (x - target);
-    }
-}
-
 static operands make_operands(const pointwise *p, test_random *random)
 {
     operands o = {
@@ -50,7 +34,7 @@ static operands make_operands(const pointwise *p, test_random *random)
         const double x = o.x.value[i], target = o.target.value[i];
         double slope;
 
-        o.loss.value[0] += share * point(p->kind, x, target, &slope);
+        o.loss.value[0] += share * emulate_point(p->kind, x, target, &slope);
         o.loss.magnitude[0] += share * (1 + x * x + target * target);
         o.dx.value[i] = slope * share * dy;
         o.dx.magnitude[i] = (1 + fabs(x) + fabs(target)) * share;

@@ -2,10 +2,10 @@
  * run on the CPU by tests/emulate. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "emulate_operand.h"
+#include "emulate_updated.h"
 #include "weights.h"
 
 enum { MOST_LAYERS = 5 };
@@ -169,118 +169,21 @@ static int check_net(const net *n, test_random *random)
 
 /* --- with the updates --- */
 
-static const double lr = 0.25, beta1 = 0.75, beta2 = 0.9375, eps = 0.0625, shrink = 0.5;
-static const int32_t done = 2; /* updates before this one */
-
-/* Of one parameter; in the order of gx_updated. */
-enum { PARAM, M, V, N_UPDATED };
-typedef struct updated {
-    emulate_operand of[N_UPDATED];
-    void *before[N_UPDATED];
-} updated;
-
-/* A square is not below zero. */
-static void make_positive(emulate_operand *o)
-{
-    const size_t size = gx_dtype_bytes(o->dtype);
-
-    for (int64_t i = 0; i < o->n; i++) {
-        ((unsigned char *)o->memory)[(size_t)i * size + size - 1] &= 0x7f;
-        o->value[i] = fabs(o->value[i]);
-    }
-}
-
-static void expect_update(updated *u, const emulate_operand *gradient)
-{
-    const double c1 = 1 - pow(beta1, done + 1), c2 = 1 - pow(beta2, done + 1);
-
-    for (int64_t i = 0; i < gradient->n; i++) {
-        const double g = gradient->value[i], size = gradient->magnitude[i];
-        double *p = &u->of[PARAM].value[i], *m = &u->of[M].value[i];
-        double *v = &u->of[V].value[i];
-
-        u->of[M].magnitude[i] = fabs(*m) + size;
-        u->of[V].magnitude[i] = *v + size * size;
-        *m += (1 - beta1) * (g - *m);
-        *v = beta2 * *v + (1 - beta2) * g * g;
-        u->of[PARAM].magnitude[i] = fabs(*p) + lr / c1 * u->of[M].magnitude[i] / eps;
-        *p = (1 - lr * shrink) * *p - lr / c1 * *m / (sqrt(*v / c2) + eps);
-    }
-}
-
-static updated make_updated(const emulate_operand *gradient, test_random *random)
-{
-    updated u;
-
-    for (int i = 0; i < N_UPDATED; i++) {
-        u.of[i] = emulate_plain_input(gradient->dtype, gradient->n, random);
-        if (i == V)
-            make_positive(&u.of[i]);
-        const size_t bytes = (size_t)gradient->n * gx_dtype_bytes(gradient->dtype);
-
-        u.before[i] = malloc(bytes);
-        assert_non_null(u.before[i]);
-        memcpy(u.before[i], u.of[i].memory, bytes);
-    }
-    expect_update(&u, gradient);
-    return u;
-}
-
-static gx_updated bring_back(const updated *u)
-{
-    for (int i = 0; i < N_UPDATED; i++)
-        memcpy(u->of[i].memory, u->before[i],
-               (size_t)u->of[i].n * gx_dtype_bytes(u->of[i].dtype));
-    return (gx_updated){ u->of[PARAM].memory, u->of[M].memory, u->of[V].memory };
-}
-
-static void compare_updated(const updated *u, const char *of, const char *what)
-{
-    static const char *const names[N_UPDATED] = { "param", "m", "v" };
-    char name[40];
-
-    for (int i = 0; i < N_UPDATED; i++) {
-        snprintf(name, sizeof name, "%s of %s", names[i], of);
-        emulate_compare(&u->of[i], name, what);
-    }
-}
-
-static void drop_updated(updated *u)
-{
-    for (int i = 0; i < N_UPDATED; i++) {
-        emulate_drop(&u->of[i]);
-        free(u->before[i]);
-    }
-}
-
-static void *make_cell(const void *value)
-{
-    return memcpy(emulate_alloc(4), value, 4);
-}
-
 static void launch_update(gx_weights_update *update, const char *what)
 {
-    const float rate = (float)lr;
-    void *const cells[] = { make_cell(&done), make_cell(&rate) };
     gx_ctx ctx = { .cc = 90, .n_sm = 1 };
     gx_error err = { 0 };
+    void *lr, *step;
 
-    update->step = cells[0];
-    update->settings = (gx_update_settings){ .lr = cells[1],
-                                             .log_beta1 = log(beta1),
-                                             .log_beta2 = log(beta2),
-                                             .shrink = shrink,
-                                             .take1 = (float)(1 - beta1),
-                                             .keep2 = (float)beta2,
-                                             .take2 = (float)(1 - beta2),
-                                             .eps = (float)eps };
+    update->settings = emulate_update_settings(&lr, &step);
+    update->step = step;
     assert_ok(gx_weights_update_load(update, &err), &err);
     if (gx_weights_update_launch(update, &ctx, &err) != GX_OK) {
         print_error("%s: %s\n", what, err.message);
         fail();
     }
-    for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
-        emulate_free(cells[i]);
+    emulate_free(lr);
+    emulate_free(step);
 }
 
 /* In every other shape somebody else reads the gradients too. */
@@ -288,13 +191,13 @@ static int check_updates(const net *n, test_random *random)
 {
     operands o = make_operands(n, random);
     gx_weights_update update = { .weights = weights_of(n, &o) };
-    updated weight[MOST_LAYERS], bias[MOST_LAYERS];
+    emulate_updated weight[MOST_LAYERS], bias[MOST_LAYERS];
     char what[200];
     int ran = 0;
 
     for (int l = 0; l < n->n_layers; l++) {
-        weight[l] = make_updated(&o.out[l], random);
-        bias[l] = make_updated(&o.dbias[l], random);
+        weight[l] = emulate_make_updated(&o.out[l], random);
+        bias[l] = emulate_make_updated(&o.dbias[l], random);
     }
     for (int shape = 0; shape < GX_N_WEIGHTS; shape++) {
         update.weights = weights_of(n, &o);
@@ -307,15 +210,15 @@ static int check_updates(const net *n, test_random *random)
         for (int l = 0; l < n->n_layers; l++) {
             emulate_forget(&o.out[l]);
             emulate_forget(&o.dbias[l]);
-            update.weight[l] = bring_back(&weight[l]);
-            update.bias[l] = bring_back(&bias[l]);
+            update.weight[l] = emulate_bring_back(&weight[l]);
+            update.bias[l] = emulate_bring_back(&bias[l]);
             if (!is_read)
                 update.weights.layer[l].out = update.weights.layer[l].dbias = NULL;
         }
         launch_update(&update, what);
         for (int l = 0; l < n->n_layers; l++) {
-            compare_updated(&weight[l], "a weight", what);
-            compare_updated(&bias[l], "a bias", what);
+            emulate_compare_updated(&weight[l], "a weight", what);
+            emulate_compare_updated(&bias[l], "a bias", what);
             if (is_read) {
                 emulate_compare(&o.out[l], "out", what);
                 emulate_compare(&o.dbias[l], "dbias", what);
@@ -323,8 +226,8 @@ static int check_updates(const net *n, test_random *random)
         }
     }
     for (int l = 0; l < n->n_layers; l++) {
-        drop_updated(&weight[l]);
-        drop_updated(&bias[l]);
+        emulate_drop_updated(&weight[l]);
+        emulate_drop_updated(&bias[l]);
     }
     drop_operands(&o);
     return ran;

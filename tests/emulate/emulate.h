@@ -15,6 +15,9 @@
  * - memory that is read or written before cudaGridDependencySynchronize, unless it is
  *   steady: until then it holds NaNs, and then what it held before;
  * - fragments of mma.sync in wrong places, and operands that are not rounded to tf32;
+ * - what the copy engine brings, or tensor cores make from shared memory, used before it
+ * is there, or a place that is taken while they still need it: both go on at times of
+ *   chance, copies in any order; and barriers in shared memory that count wrong;
  * - a launch that the card would refuse.
  *
  * What it cannot show: anything about time; what PTX and the assembler make of a kernel,
@@ -27,7 +30,8 @@
  *
  * How a kernel is tested: its .cu file is added to the list of tests/CMakeLists.txt. It
  * declares dynamic shared memory by GX_DYNAMIC_SHARED and names kernels by gx_kernel, and
- * its PTX stands in ops/target.cuh, of which emulate_device.h has its own version. The
+ * its PTX stands in ops/target.cuh or ops/wgmma.cuh, of which emulate_device.h and
+ * emulate_wgmma.h have their own versions. The
  * test, emulated_NAME.c, puts operands into memory of emulate_alloc, calls the launcher,
  * and compares. */
 #ifndef EMULATE_H

@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "emulate_async.h"
+
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
@@ -42,7 +44,7 @@ static const void *scheduler_stack;
 static void *scheduler_fake;
 static size_t scheduler_bytes;
 
-static unsigned random_below(size_t n)
+unsigned random_below(size_t n)
 {
     uint64_t z = random_state += 0x9e3779b97f4a7c15u;
 
@@ -292,13 +294,19 @@ static block *choose_block()
 
 static thread *choose_thread()
 {
+    if (now->n_left == 0)
+        return nullptr;
+    if (now->patience > 0 && random_below(now->patience) == 0)
+        advance_engines();
     block *b = choose_block();
 
-    if (b == nullptr && now->n_left > 0 && !now->is_released) {
+    while (b == nullptr && !now->has_failed && advance_engines())
+        b = choose_block();
+    if (b == nullptr && !now->is_released) {
         release_grid();
         b = choose_block();
     }
-    if (b == nullptr)
+    if (b == nullptr || now->has_failed)
         return nullptr;
     enter_block(b);
     return take_any(b->ready);
@@ -331,6 +339,8 @@ static void check_memory()
     }
 }
 
+static constexpr unsigned patiences[] = { 0, 1, 30, 1000 };
+
 /* The blocks of a cluster, along y. */
 static void run_cluster(uint3 first, unsigned n)
 {
@@ -340,6 +350,7 @@ static void run_cluster(uint3 first, unsigned n)
     now->n_arrived = now->phase = 0;
     now->n_left = n * now->block_size.x * now->block_size.y * now->block_size.z;
     now->n_before_release = random_below(2) * random_below(now->n_left);
+    now->patience = patiences[random_below(sizeof patiences / sizeof *patiences)];
     for (unsigned rank = 0; rank < n; rank++)
         now->blocks.push_back(make_block(rank, { first.x, first.y + rank, first.z }));
     for (auto &each : global_memory) {
@@ -347,6 +358,7 @@ static void run_cluster(uint3 first, unsigned n)
             each->hold();
     }
     run_threads();
+    close_engines();
     for (auto &each : global_memory)
         each->release();
     check_memory();

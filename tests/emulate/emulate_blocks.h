@@ -13,7 +13,16 @@
 namespace emulate
 {
 
-enum waiting { NOTHING, BLOCK, COLLECTIVE, CLUSTER, GRID };
+enum waiting {
+    NOTHING,
+    BLOCK,
+    NAMED_BARRIER,
+    MEMORY_BARRIER,
+    COLLECTIVE,
+    CLUSTER,
+    GRID,
+    PRODUCTS
+};
 
 struct block;
 
@@ -38,17 +47,20 @@ struct thread {
     site where;
     unsigned mask;
     void *lane;
+    const void *barrier; /* in shared memory */
     /* of the cluster's barrier */
     bool has_arrived;
     unsigned phase;
     std::vector<copy> copies; /* that are under way */
+    std::vector<product> products;
+    unsigned n_committed, n_made; /* groups of products */
 };
 
 struct block {
     unsigned rank; /* in the cluster */
     std::vector<thread> threads;
     std::vector<thread *> ready;
-    unsigned n_left, n_at_barrier = 0;
+    unsigned n_left, n_at_barrier = 0, n_at_named = 0, named_threads = 0;
     bool has_begun = false;
     std::vector<unsigned char> variables; /* while another block runs */
     std::unique_ptr<guarded> dynamic;
@@ -65,6 +77,8 @@ struct launch {
     std::vector<std::unique_ptr<block>> blocks;
     unsigned n_left, n_arrived, phase;
     unsigned n_before_release; /* threads that wait before the kernels before are done */
+    unsigned patience; /* threads that go on for each thing that engines do; 0: all
+                        * that can */
     bool is_released;
     bool has_failed;
     char message[200];
@@ -75,6 +89,7 @@ extern block *live; /* whose shared variables are in place */
 extern thread *running;
 
 extern uint64_t random_state; /* splitmix64 */
+unsigned random_below(size_t n);
 
 /* Runs the grid of `now`, in clusters of so many blocks along y. */
 void run_grid(unsigned cluster);

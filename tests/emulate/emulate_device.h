@@ -350,9 +350,19 @@ template <typename T> static inline T __ldcs(const T *at)
     return *at;
 }
 
+template <typename T> static inline void __stcg(T *at, T x)
+{
+    *at = x;
+}
+
 template <typename T> static inline void __stcs(T *at, T x)
 {
     *at = x;
+}
+
+static inline int min(int x, int y)
+{
+    return x < y ? x : y;
 }
 
 static inline int __clz(int x)
@@ -537,5 +547,7 @@ template <typename T> static inline void gx_store_shared(uint32_t address, T x)
     static_assert(sizeof(T) == 2, "a type of two bytes");
     *static_cast<T *>(emulate::shared_memory(address, sizeof x)) = x;
 }
+
+#include "emulate_wgmma.h"
 
 #endif

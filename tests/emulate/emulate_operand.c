@@ -65,6 +65,17 @@ emulate_operand emulate_plain_input(gx_dtype dtype, int64_t n, test_random *rand
     return o;
 }
 
+emulate_operand emulate_whole_input(gx_dtype dtype, int64_t n, test_random *random)
+{
+    emulate_operand o = make(dtype, n);
+
+    for (int64_t i = 0; i < n; i++) {
+        o.value[i] = (double)test_random_int(random, -2, 2);
+        put(&o, i, (float)o.value[i]);
+    }
+    return o;
+}
+
 emulate_operand emulate_input(gx_tile_math math, int64_t n, test_random *random)
 {
     emulate_operand o = emulate_plain_input(emulate_dtype(math), n, random);

@@ -20,6 +20,9 @@ gx_dtype emulate_dtype(gx_tile_math math);
 emulate_operand emulate_input(gx_tile_math math, int64_t n, test_random *random);
 /* The same as ordinary cores see them. */
 emulate_operand emulate_plain_input(gx_dtype dtype, int64_t n, test_random *random);
+/* Whole numbers from -2 to 2: some dozens of products of two of them add up to a number
+ * that every type holds. */
+emulate_operand emulate_whole_input(gx_dtype dtype, int64_t n, test_random *random);
 /* NaNs; value and magnitude are 0. */
 emulate_operand emulate_output(gx_dtype dtype, int64_t n);
 void emulate_drop(emulate_operand *operand);

@@ -1,0 +1,80 @@
+#include "emulate_product.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In emulate_async.cc: a PFN_cuTensorMapEncodeTiled_v12000. */
+CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
+                        void *data, const cuuint64_t *sizes, const cuuint64_t *strides,
+                        const cuuint32_t *box, const cuuint32_t *steps,
+                        CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                        CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill);
+
+/* As gemm_wgmma_cuda.c maps operands. */
+static void map_matrix(const emulate_operand *of, int64_t rows, int64_t columns,
+                       int64_t ld, int box_rows, CUtensorMap *map)
+{
+    const gx_mapped matrix = { .data = of->memory,
+                               .dtype = of->dtype,
+                               .rows = rows,
+                               .columns = columns,
+                               .ld = ld,
+                               .box_rows = box_rows,
+                               .box_columns = GX_WGMMA_K };
+    gx_error err = { 0 };
+
+    assert_ok(gx_tensor_map_encode(emulate_encode, &matrix, map, &err), &err);
+}
+
+static void multiply(emulate_product *p)
+{
+    const int64_t a_row = p->a_turned ? 1 : p->lda, a_k = p->a_turned ? p->lda : 1;
+    const int64_t b_k = p->b_turned ? 1 : p->ldb, b_column = p->b_turned ? p->ldb : 1;
+
+    for (int64_t i = 0; i < p->m; i++) {
+        for (int64_t at = 0; at < p->k; at++) {
+            const double a = p->a.value[i * a_row + at * a_k];
+
+            for (int64_t j = 0; j < p->n; j++) {
+                const double term = a * p->b.value[at * b_k + j * b_column];
+
+                p->value[i * p->n + j] += term;
+                p->magnitude[i * p->n + j] += fabs(term);
+            }
+        }
+    }
+}
+
+void emulate_make_product(emulate_product *p, test_random *random)
+{
+    const int64_t a_rows = p->a_turned ? p->k : p->m, b_rows = p->b_turned ? p->n : p->k;
+    const int64_t a_columns = p->a_turned ? p->m : p->k;
+    const int64_t b_columns = p->b_turned ? p->k : p->n;
+    const gx_dtype dtype = emulate_dtype(p->math);
+
+    p->lda = a_columns + p->wide;
+    p->ldb = b_columns + p->wide;
+    p->a = emulate_whole_input(dtype, a_rows * p->lda, random);
+    p->b = emulate_whole_input(dtype, b_rows * p->ldb, random);
+    map_matrix(&p->a, a_rows, a_columns, p->lda, p->a_turned ? GX_WGMMA_K : GX_WGMMA_ROWS,
+               &p->maps.a);
+    map_matrix(&p->b, b_rows, b_columns, p->ldb, GX_WGMMA_K, &p->maps.b);
+    p->value = calloc((size_t)(p->m * p->n), sizeof *p->value);
+    p->magnitude = calloc((size_t)(p->m * p->n), sizeof *p->magnitude);
+    assert_true(p->value && p->magnitude);
+    multiply(p);
+}
+
+void emulate_drop_product(emulate_product *p)
+{
+    emulate_drop(&p->a);
+    emulate_drop(&p->b);
+    free(p->value);
+    free(p->magnitude);
+}
+
+void *emulate_handed(int n_sm)
+{
+    return emulate_alloc(gx_wgmma_handed_bytes(n_sm));
+}
