@@ -245,14 +245,15 @@ typedef struct outcome {
     char *out, *err;
 } outcome;
 
-static outcome profile(const char *told, int n_more, const char *const *more)
+#define MODEL "graphs/examples/mnist_mlp.yaml"
+
+static outcome profile_file(const char *model, const char *told, int n_more,
+                            const char *const *more)
 {
-    const char *words[48] = { "gexec",   "profile",  "graphs/examples/mnist_mlp.yaml",
-                              "--set",   "hidden=8", "--set",
-                              "batch=4", "--pairs",  "3",
-                              "--block", "4",        "--no-cache",
-                              "--lanes", "1",        "--pdl",
-                              "off",     NULL };
+    const char *words[48] = { "gexec", "profile",    model,     "--set", "hidden=8",
+                              "--set", "batch=4",    "--pairs", "3",     "--block",
+                              "4",     "--no-cache", "--lanes", "1",     "--pdl",
+                              "off",   NULL };
     outcome result;
     gx_args args;
     int n = 16;
@@ -269,6 +270,11 @@ static outcome profile(const char *told, int n_more, const char *const *more)
     result.out = restore(stdout, &out);
     gx_args_free(&args);
     return result;
+}
+
+static outcome profile(const char *told, int n_more, const char *const *more)
+{
+    return profile_file(MODEL, told, n_more, more);
 }
 
 static void drop(outcome *result)
@@ -400,6 +406,28 @@ static void a_pass_that_fails_leaves_the_other(void **state)
     }
 }
 
+static void a_model_from_a_pipe_is_that_of_each_pass(void **state)
+{
+    char name[32];
+    size_t length;
+    char *const model = test_read(MODEL, &length);
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], model, length), length);
+    close(ends[1]);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+    outcome result = profile_file(name, "", 0, NULL);
+    assert_int_equal(result.exit_status, 0);
+    assert_has(result.out, "eager: 10 steps traced");
+    assert_has(result.out, "graph: 10 steps traced");
+    nothing_is_left();
+    close(ends[0]);
+    free(model);
+    drop(&result);
+}
+
 static void an_interrupt_ends_the_traced_process(void **state)
 {
     outcome result = profile("eager:interrupt", 0, NULL);
@@ -422,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_forced_for_nothing_is_told_of),
         cmocka_unit_test(a_tool_that_cannot_be_had_leaves_the_timing),
         cmocka_unit_test(a_pass_that_fails_leaves_the_other),
+        cmocka_unit_test(a_model_from_a_pipe_is_that_of_each_pass),
         cmocka_unit_test(an_interrupt_ends_the_traced_process),
     };
 

@@ -490,7 +490,8 @@ bool gx_args_parse(gx_args *args, int argc, char **argv)
         return false;
     args->names = calloc((size_t)argc, sizeof *args->names);
     args->made = calloc((size_t)argc, sizeof *args->made);
-    if (!args->names || !args->made)
+    args->model = calloc(1, sizeof *args->model);
+    if (!args->names || !args->made || !args->model)
         return out_of_memory(args);
     for (int i = 2; i < argc; i++) {
         if (!flags_end && strcmp(argv[i], "--") == 0)
@@ -509,6 +510,9 @@ void gx_args_free(gx_args *args)
         free(args->text[i]);
     free(args->text);
     free(args->names);
+    if (args->model)
+        gx_model_text_free(args->model);
+    free(args->model);
     free(args->sets.items);
     free(args->inputs.items);
     free(args->outs.items);

@@ -9,6 +9,8 @@
 
 #include <gexec/gexec.h>
 
+#include "model_text.h"
+
 /* Exit statuses that no gx_status stands for; the others are gx_status_exit's. */
 enum {
     GX_EXIT_OK = 0,
@@ -47,7 +49,8 @@ typedef struct gx_args {
     char **argv;
     const char **names; /* what stands beside the flags: MODEL, DIR, OP */
     size_t n_names;
-    char **text; /* copies that "name=value" was cut in */
+    gx_model_text *model; /* what names[0] holds, read when it is first asked for */
+    char **text;          /* copies that "name=value" was cut in */
     size_t n_text;
 
     const char *given[GX_MAX_FLAGS]; /* by flag: its value, of what may stand once */

@@ -85,6 +85,9 @@ int gx_cmd_run(const gx_args *args)
     if (args->exact && args->target != GX_TARGET_CPU)
         return gx_say_usage(args, "--exact: only the CPU keeps doubles, so --device cpu "
                                   "is expected beside it");
+    if (args->blocks && gx_is_standard_input(args->names[0]))
+        return gx_say_usage(args, "--blocks reads standard input, so that the model "
+                                  "cannot stand there");
     st = gx_device_choose(args, false, &device, &mode, &err);
     if (st == GX_OK)
         st = gx_session_load(

@@ -151,7 +151,8 @@ static void print_made(const gx_graph *graph, const made *line, FILE *out)
 gx_status gx_plan_print_document(const gx_session *session, FILE *out, gx_error *err)
 {
     const gx_graph *const graph = session->graph[GX_PROGRAM_TRAIN];
-    FILE *file = fopen(session->args->names[0], "r");
+    const gx_model_text *const text = session->args->model;
+    FILE *file = fmemopen(text->bytes, text->length, "r");
     double parse_s, check_s;
     char *line = NULL;
     size_t capacity = 0;
@@ -160,8 +161,7 @@ gx_status gx_plan_print_document(const gx_session *session, FILE *out, gx_error 
     made *lines;
 
     if (!file)
-        return GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", session->args->names[0],
-                              strerror(errno));
+        return GX_FAIL_NATIVE(err, GX_ERR_MEMORY, errno, "out of memory");
     lines = find_made(graph, &n_lines);
     if (!lines) {
         fclose(file);

@@ -60,6 +60,18 @@ static gx_status keep_trace(child *c, gx_error *err)
     return st;
 }
 
+static gx_status read_model(const child *c, gx_error *err)
+{
+    char *const path = gx_pass_path(c->folder, GX_PASS_MODEL);
+    gx_status st;
+
+    if (!path)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    st = gx_model_text_read(c->args.model, path, c->args.names[0], err);
+    free(path);
+    return st;
+}
+
 static gx_status trace_pass(child *c, gx_error *err)
 {
     const gx_profiler_options options = { .n_records = c->n_records };
@@ -69,6 +81,7 @@ static gx_status trace_pass(child *c, gx_error *err)
     /* Before the first CUDA call of the process. */
     GX_TRY(gx_profiler_open(&options, &c->profiler, err));
     GX_TRY(gx_device_choose_bare(&c->args, true, &device, &mode, err));
+    GX_TRY(read_model(c, err));
     GX_TRY(gx_session_load(&c->session, &c->args, &(gx_session_needs){ 0 }, device,
                            c->mode, err));
     GX_TRY(free_bytes(c, &c->result.free_before, err));

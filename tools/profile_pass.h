@@ -9,6 +9,9 @@
  * gexec WORD MODE FOLDER RECORDS COMMAND FLAGS... */
 #define GX_TRACED_PASS "--traced-pass"
 
+/* What the process finds in the folder beside its plan. */
+#define GX_PASS_MODEL "model.yaml"
+
 /* What the process leaves in the folder: this, and beside it the trace. */
 typedef struct gx_pass_result {
     char mark[16];

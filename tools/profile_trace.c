@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "interrupt.h"
+#include "lines_out.h"
 #include "profile_pass.h"
 
 /* --- the folder that a pass works in --- */
@@ -61,6 +62,20 @@ static int64_t a_step(const gx_profile *profile, const gx_exec_stats *stats, gx_
         return gx_plan_info_get(plan).skip_if ? -1 : stats->graph_nodes;
     return stats->launches_per_step >= 0 ? stats->launches_per_step
                                          : profile->timing.way[GX_WAY_EAGER].launches;
+}
+
+/* The model as it was read, which may have been a pipe. */
+static gx_status leave_model(const gx_model_text *model, const char *folder,
+                             gx_error *err)
+{
+    char *const path = gx_pass_path(folder, GX_PASS_MODEL);
+    gx_status st;
+
+    if (!path)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    st = gx_lines_write(path, model->bytes, model->length, err);
+    free(path);
+    return st;
 }
 
 /* The words of this process with those of the pass before them. */
@@ -148,6 +163,8 @@ static gx_status run_pass(const gx_profile *profile, gx_profile_pass *pass, gx_e
     st = pinned ? gx_plan_write(plan, pinned, err)
                 : GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
     free(pinned);
+    if (st == GX_OK)
+        st = leave_model(profile->timing.session.args->model, folder, err);
     if (st == GX_OK)
         st = spawn(profile, pass, folder, err);
     if (st == GX_OK)

@@ -45,14 +45,17 @@ static gx_status load_graph(const gx_session *session, gx_kind kind, int64_t row
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
         goto done;
     }
+    st = gx_model_text_read(args->model, args->names[0], args->names[0], err);
+    if (st != GX_OK)
+        goto done;
     for (size_t i = 0; i < args->sets.n; i++)
         sets[n_sets++] = args->sets.items[i];
     /* What --out names must be readable; evaluation may lack it. */
     for (size_t i = 0; i < args->outs.n && kind == GX_TRAIN; i++)
         if (args->outs.items[i].name)
             keep[n_keep++] = args->outs.items[i].name;
-    st = gx_graph_load(
-        args->names[0],
+    st = gx_graph_parse(
+        args->model->bytes, args->model->length, args->names[0], args->model->folder,
         &(gx_load_options){ .kind = kind,
                             .sets = sets,
                             .n_sets = n_sets,
