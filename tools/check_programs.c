@@ -6,6 +6,7 @@
 #include "check.h"
 #include "host_tensor.h"
 #include "interrupt.h"
+#include "remarks.h"
 
 /* --- one start for all --- */
 
@@ -162,16 +163,19 @@ static gx_status compare_all(gx_check *check, gx_exec *exec, const char *program
 
 /* --- the programs --- */
 
-static gx_status open_session(gx_session *session, const gx_args *args, bool exact,
-                              bool stream, int device, gx_mode mode, gx_exec **exec,
-                              gx_error *err)
+static gx_status load_session(gx_session *session, const gx_args *args, bool exact,
+                              bool stream, int device, gx_mode mode, gx_error *err)
 {
-    GX_TRY(gx_session_load(session, args,
+    return gx_session_load(session, args,
                            &(gx_session_needs){ .keep_gradients = true,
                                                 .exact = exact,
                                                 .stream = stream,
                                                 .no_pin = device == GX_CPU },
-                           device, mode, err));
+                           device, mode, err);
+}
+
+static gx_status open_session(gx_session *session, gx_exec **exec, gx_error *err)
+{
     GX_TRY(gx_session_open(session, err));
     return gx_session_exec(session, GX_PROGRAM_TRAIN, false, exec, err);
 }
@@ -204,8 +208,10 @@ static gx_status check_device(gx_check *check, gx_exec *rounded, int device,
     gx_exec *exec;
     gx_status st;
 
-    GX_TRY(open_session(&check->device, check->args, false, false, device, GX_MODE_GRAPH,
-                        &exec, err));
+    GX_TRY(load_session(&check->device, check->args, false, false, device, GX_MODE_GRAPH,
+                        err));
+    gx_session_say(&check->device, true);
+    GX_TRY(open_session(&check->device, &exec, err));
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->device.state, err));
     GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], exec, err));
     GX_TRY(gx_state_save(check->device.state, &start, err));
@@ -228,12 +234,15 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
     gx_exec *rounded;
     gx_status st;
 
-    GX_TRY(open_session(&check->rounded, check->args, false, false, GX_CPU, GX_MODE_CPU,
-                        &rounded, err));
+    GX_TRY(load_session(&check->rounded, check->args, false, false, GX_CPU, GX_MODE_CPU,
+                        err));
+    gx_session_say(&check->rounded, device == GX_CPU);
+    GX_TRY(open_session(&check->rounded, &rounded, err));
     /* Rows on the device are copied from one state to the other, those that stream are
      * rounded in both. */
-    GX_TRY(open_session(&check->exact, check->args, true, check->rounded.streams, GX_CPU,
-                        GX_MODE_CPU, &check->reference, err));
+    GX_TRY(load_session(&check->exact, check->args, true, check->rounded.streams, GX_CPU,
+                        GX_MODE_CPU, err));
+    GX_TRY(open_session(&check->exact, &check->reference, err));
     check->coarsest = gx_check_coarsest(check->exact.graph[GX_PROGRAM_TRAIN]);
     check->n_planned = count_planned(check, device != GX_CPU);
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->rounded.state, err));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "plan_report.h"
+#include "remarks.h"
 
 /* What is wanted decides how far the model has to go. */
 static bool wants_plan(const gx_args *args)
@@ -92,6 +93,7 @@ static gx_status plan_model(gx_session *session, const gx_args *args, bool *is_l
     if (wants_plan(args))
         GX_TRY(gx_device_choose(args, false, &device, &mode, err));
     GX_TRY(gx_session_load(session, args, &(gx_session_needs){ 0 }, device, mode, err));
+    gx_session_say(session, wants_plan(args));
     if (args->dot || args->yaml)
         return print_whole(session, err);
     if (wants_plan(args))

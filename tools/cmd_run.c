@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "figures.h"
+#include "remarks.h"
 #include "run_report.h"
 
 /* Names of --out are checked before the work, not after it. */
@@ -98,8 +99,10 @@ int gx_cmd_run(const gx_args *args)
         st = check_outs(&run.session, &err);
     if (st == GX_OK)
         st = gx_session_open(&run.session, &err);
-    if (st == GX_OK)
+    if (st == GX_OK) {
+        gx_session_say(&run.session, true);
         remark_untrained(&run.session);
+    }
     if (st == GX_OK && args->blocks) {
         st = main_exec(&run, &err);
         if (st == GX_OK)

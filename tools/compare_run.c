@@ -1,5 +1,6 @@
 /* The three ways of `gexec compare`: made, compared to the bit, measured. */
 #include "compare.h"
+#include "remarks.h"
 
 enum { BITS_STEPS = 20 };
 
@@ -51,6 +52,7 @@ gx_status gx_compare_open(gx_compare *compare, const gx_args *args,
                           const gx_session_needs *needs, int device, gx_error *err)
 {
     GX_TRY(gx_session_load(&compare->session, args, needs, device, GX_MODE_GRAPH, err));
+    gx_session_say(&compare->session, false);
     compare->nvml = gx_nvml_open(compare->session.device_info.pci_bus_id);
     compare->bits_steps = args->steps > 0 ? args->steps : BITS_STEPS;
     return gx_session_open(&compare->session, err);

@@ -30,10 +30,15 @@ gx_status gx_launches_check(const gx_session *session, gx_error *err)
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "--step-loop on: the data stream, and each step of a launch needs "
                        "a batch of its own: steps that stream are unrolled");
-    if (args->steps_per_launch == GX_STEPS_AUTO)
-        gx_say(args, "the data stream, and each launch waits for its batches: one step a "
-                     "launch");
     return GX_OK;
+}
+
+void gx_launches_say(const gx_session *session)
+{
+    if (session->streams && session->mode == GX_MODE_GRAPH &&
+        session->args->steps_per_launch == GX_STEPS_AUTO)
+        gx_say(session->args, "the data stream, and each launch waits for its batches: "
+                              "one step a launch");
 }
 
 /* The most steps that training can put into one launch: an epoch's whole batches, or all

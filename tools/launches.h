@@ -12,6 +12,8 @@
 void gx_launches_start(gx_session *session);
 /* Once it is known whether the data stream. */
 gx_status gx_launches_check(const gx_session *session, gx_error *err) GX_MUST_CHECK;
+/* What streaming makes of the flags. */
+void gx_launches_say(const gx_session *session);
 /* Into the options of the plan, where it is left to measuring; and what the plan says. */
 void gx_launches_ask(const gx_session *session, gx_plan_options *options);
 void gx_launches_take(gx_session *session, const gx_plan *plan);

@@ -63,39 +63,6 @@ static void titles(gx_text_table *table, const char *const *texts)
     gx_text_table_rule(table);
 }
 
-/* --- what has no effect --- */
-
-static bool takes(const gx_plan *plan, const char *name, size_t length)
-{
-    for (size_t u = 0; u < gx_plan_unit_count(plan); u++) {
-        const char *taken = gx_plan_unit(plan, u).alternative;
-
-        if (taken && strlen(taken) == length && memcmp(taken, name, length) == 0)
-            return true;
-    }
-    return false;
-}
-
-void gx_plan_say(const gx_session *session)
-{
-    const gx_plan *plan = session->plan[GX_PROGRAM_TRAIN];
-    const gx_args *args = session->args;
-    const gx_plan_info info = gx_plan_info_get(plan);
-
-    if (info.cache_note)
-        gx_say(args, "%s", info.cache_note);
-    if (session->device == GX_CPU)
-        return;
-    for (const char *at = args->force; at && *at; at += *at == ',') {
-        const size_t length = strcspn(at, ",");
-
-        if (!takes(plan, at, length))
-            gx_say(args, "--force %.*s: nothing takes it; `gexec plan` says why not",
-                   (int)length, at);
-        at += length;
-    }
-}
-
 /* --- document --- */
 
 /* What a line made: how many values and ops, and the first of them. */

@@ -7,10 +7,6 @@
 #include "json_out.h"
 #include "session.h"
 
-/* Says what was asked for and has no effect on the plan of the training step. On the CPU
- * that is said of all such flags at once. */
-void gx_plan_say(const gx_session *session);
-
 /* The file, line by line, with what each line made. */
 gx_status gx_plan_print_document(const gx_session *session, FILE *out,
                                  gx_error *err) GX_MUST_CHECK;

@@ -10,7 +10,7 @@
 #include "host_tensor.h"
 #include "launches.h"
 #include "out_folders.h"
-#include "plan_report.h"
+#include "remarks.h"
 #include "saved_state.h"
 
 const char *const gx_cuda_variables[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -85,7 +85,7 @@ done:
 
 /* An expanded model is one program, written out: it loads as that one whatever is asked.
  */
-static bool is_expanded(const gx_session *session)
+static bool find_expanded(const gx_session *session)
 {
     gx_graph *graph = NULL;
     bool is;
@@ -119,16 +119,9 @@ static gx_status load_splits(gx_session *session, gx_error *err)
 {
     const gx_data_info *const data = &session->data;
 
-    if (is_expanded(session)) {
-        if (data->n_train % data->batch && !data->drop_last)
-            gx_say(session->args,
-                   "an expanded model has one batch size: the last batch of an "
-                   "epoch is filled up with its last row");
-        if (data->n_held > 0)
-            gx_say(session->args,
-                   "an expanded model has one program: held-out rows are not evaluated");
+    session->is_expanded = find_expanded(session);
+    if (session->is_expanded)
         return GX_OK;
-    }
     GX_TRY(load_split(session, GX_TRAIN, data->n_train, data->drop_last, err));
     if (data->n_held > 0 && session->args->evaluate != GX_EVAL_NEVER)
         GX_TRY(load_split(session, GX_EVAL, data->n_held, false, err));
@@ -209,12 +202,8 @@ static gx_status choose_streaming(gx_session *session, gx_error *err)
         GX_TRY(
             gx_data_fits(session->graph[GX_PROGRAM_TRAIN], session->device, &fits, err));
     if (!fits) {
-        session->streams = true;
+        session->no_room = session->streams = true;
         GX_TRY(load_train(session, err));
-        gx_say(session->args,
-               "the data set does not fit on %s beside the model: it "
-               "streams from host memory",
-               session->device == GX_CPU ? "the host" : "the device");
     }
     session->streams = session->data.streams;
     return GX_OK;
@@ -353,8 +342,7 @@ gx_plan_options gx_session_plan_options(const gx_session *session)
         .cache_folder = args->no_cache ? "" : NULL,
     };
 
-    if (session->device ==
-        GX_CPU) /* choose_cpu has said that the others change nothing */
+    if (session->device == GX_CPU) /* the others change nothing */
         return options;
     options.unfused = args->unfused;
     options.force = args->force;

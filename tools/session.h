@@ -40,7 +40,9 @@ typedef struct gx_session {
     gx_exec *exec[GX_N_PROGRAMS][2]; /* with one step a launch, and with several */
     gx_state *state;
     gx_data_info data;
-    bool streams; /* the data stream */
+    bool streams;     /* the data stream */
+    bool no_room;     /* they do since they do not fit on the device */
+    bool is_expanded; /* the model is one program, written out */
     /* In graph mode; else 1. Where the flags leave it to measuring it is 1 until the plan
      * of training is made. */
     int64_t steps_per_launch;
@@ -49,15 +51,18 @@ typedef struct gx_session {
     double state_s;    /* seconds that making the state took; < 0: not made */
 } gx_session;
 
-/* Which device and mode the flags ask for. What was chosen where nothing was asked is
- * said in one line on standard error. `needs_gpu`: the command makes no sense without
- * one. Where the device is not there, what is wrong with the model is told in its place.
+/* Which device and mode the flags ask for. `needs_gpu`: the command makes no sense
+ * without one. Where the device is not there, what is wrong with the model is told in its
+ * place.
  */
 gx_status gx_device_choose(const gx_args *args, bool needs_gpu, int *device,
                            gx_mode *mode, gx_error *err) GX_MUST_CHECK;
 /* The same, which leaves the model alone. */
 gx_status gx_device_choose_bare(const gx_args *args, bool needs_gpu, int *device,
                                 gx_mode *mode, gx_error *err) GX_MUST_CHECK;
+
+/* A flag says that there has to be one. */
+bool gx_asks_for_gpu(const gx_args *args);
 
 /* Loads the model and the files of --in as a session does and keeps nothing: what is
  * wrong with them. `quiet`: in the error alone, else printed as by gx_session_load. */

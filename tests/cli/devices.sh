@@ -53,6 +53,19 @@ for words in 'run --graph' 'run --eager' 'run --gpu 0' 'check --device gpu' 'pla
     ! grep -q GPU "$work/err" || fail "$last: speaks of a GPU"
     [ "$(grep -c 'wrong.yaml:' "$work/err")" = 1 ] || fail "$last: says it more than once"
 done
+# So it is on the CPU, before any remark.
+for words in 'run' 'check' 'plan' 'run --device cpu' 'check --device cpu' 'plan --device cpu'; do
+    set -- $words --force lt --lanes 2
+    command=$1
+    shift
+    run 2 $command "$work/wrong.yaml" "$@"
+    head -n 1 "$work/err" | grep -q "^$work/wrong.yaml:[0-9]*:[0-9]*: " || fail "$last: something else is told first"
+    ! grep -q CPU "$work/err" || fail "$last: speaks of the CPU"
+done
+run 2 check "$digits" --in w1="$work/nowhere.npy"
+[ "$(wc -l <"$work/err")" = 1 ] || fail "$last: speaks of more than the file"
+run 0 check "$digits" --samples 0 --set hidden=8
+[ "$(grep -c 'on the CPU' "$work/err")" = 1 ] || fail "$last: does not say once where it runs"
 run 2 run "$digits" --graph --in w1="$work/nowhere.npy"
 err 'nowhere.npy'
 # Sizes that the model has are measured where there is a GPU, whatever the others are.
