@@ -350,11 +350,18 @@ static void a_forced_and_unrolled_plan_is_traced_as_it_is(void **state)
 
 static void what_is_forced_for_nothing_is_told_of(void **state)
 {
-    const char *const more[] = { "--force", "tile,wgmma_update,wgmma" };
+    char *json = test_path("forced.json");
+    const char *const more[] = { "--force", "tile,wgmma_update,wgmma", "--json", json };
     outcome result = profile("", ARRAY_SIZE(more), more);
+    char *written = test_read(json, NULL);
 
     (void)state;
     assert_int_equal(result.exit_status, 0);
+    assert_has(written, "\"--force wgmma_update\"");
+    assert_has(written, "\"--force wgmma\"");
+    assert_null(strstr(written, "\"--force tile\""));
+    free(written);
+    free(json);
     assert_has(result.err, "gexec profile: --force wgmma_update: nothing takes it; ");
     assert_has(result.err, "--force wgmma: nothing takes it; ");
     assert_null(strstr(result.err, "--force tile"));

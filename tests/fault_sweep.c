@@ -96,6 +96,7 @@ static void every_size_is_compared(void **state)
     fake_begin();
     char *const text = sweep(GX_EXIT_OK, "batch=2,4", "wide=batch+1,7,9");
     assert_int_equal(count(text, "\"result\": \"done\""), 6);
+    assert_int_equal(count(text, "\"flags_without_effect\": []"), 6);
     assert_int_equal(count(text, "\"wide\": 3,"), 0);
     assert_has(text, "\"sizes\": {\n        \"batch\": 4,\n        \"wide\": 5\n");
     assert_has(text, "\"wide\": \"batch+1\"");

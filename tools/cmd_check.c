@@ -4,6 +4,7 @@
 #include "check.h"
 #include "interrupt.h"
 #include "json_out.h"
+#include "remarks.h"
 #include "run_report.h"
 #include "text_format.h"
 #include "text_table.h"
@@ -317,6 +318,7 @@ static gx_status write_json(const gx_check *check, gx_error *err)
     gx_json_integer(json, "comparisons_planned", (int64_t)check->n_planned);
     gx_json_bool(json, "interrupted", check->interrupted);
     gx_json_environment(json, "environment", session);
+    gx_idle_flags_put(json, gx_idle_flags_of(session));
     put_rows(json, check);
     put_gradients(json, check);
     gx_json_end(json);

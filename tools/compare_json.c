@@ -1,6 +1,7 @@
 /* What `gexec compare` says as JSON: every figure, and every block as it was measured. */
 #include "compare.h"
 #include "launches.h"
+#include "remarks.h"
 #include "run_report.h"
 
 static const char *const way_names[] = { "eager_unfused", "eager", "graph" };
@@ -136,6 +137,7 @@ void gx_compare_put(gx_json *json, const gx_compare *compare)
 
     put_header(json, compare);
     gx_json_environment(json, "environment", session);
+    gx_idle_flags_put(json, gx_idle_flags_of(session));
     put_plan(json, compare);
     put_clocks(json, compare);
     gx_compare_put_ways(json, compare->way, session->steps_per_launch);

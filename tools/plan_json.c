@@ -1,6 +1,7 @@
 /* The stages of a model as JSON. */
 #include "launches.h"
 #include "plan_report.h"
+#include "remarks.h"
 #include "run_report.h"
 
 static void put_graph(gx_json *json, const gx_graph *graph)
@@ -154,6 +155,7 @@ gx_status gx_plan_write_json(const gx_session *session, const gx_exec *exec,
     gx_json_text(json, "file", session->args->names[0]);
     gx_json_text(json, "precision", gx_graph_precision(graph));
     gx_json_environment(json, "environment", session);
+    gx_idle_flags_put(json, gx_idle_flags_of(session));
     put_graph(json, graph);
     if (plan) {
         gx_json_text(json, "mark", gx_plan_mark(plan).text);

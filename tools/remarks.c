@@ -71,6 +71,14 @@ gx_idle_flags gx_idle_flags_of(const gx_session *session)
     return flags;
 }
 
+void gx_idle_flags_put(gx_json *json, gx_idle_flags flags)
+{
+    gx_json_array(json, "flags_without_effect");
+    for (size_t i = 0; i < flags.n; i++)
+        gx_json_text(json, NULL, flags.flag[i].text);
+    gx_json_end(json);
+}
+
 void gx_plan_say(const gx_session *session)
 {
     const gx_plan_info info = gx_plan_info_get(session->plan[GX_PROGRAM_TRAIN]);

@@ -15,6 +15,8 @@ typedef struct gx_idle_flags {
 } gx_idle_flags;
 
 gx_idle_flags gx_idle_flags_of(const gx_session *session);
+/* As an array "flags_without_effect". */
+void gx_idle_flags_put(gx_json *json, gx_idle_flags flags);
 
 /* How the data and the launches of a loaded session are; `with_place`: first where it
  * runs, if nobody asked for that, and which flags change nothing there. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "host_tensor.h"
+#include "remarks.h"
 
 /* --- text --- */
 
@@ -346,6 +347,7 @@ gx_status gx_run_write_json(gx_run *run, gx_error *err)
     else
         gx_json_text(json, "loss_not_finite_from", NULL);
     gx_json_environment(json, "environment", session);
+    gx_idle_flags_put(json, gx_idle_flags_of(session));
     put_stats(json, run);
     put_averages(json, graph);
     put_figures(json, "epoch_means", history->means, history->n_means, history->n_columns,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "remarks.h"
 #include "run_report.h"
 
 #define EXPECTED "expected `time N`, `losses N`, `reset` or `quit`"
@@ -26,6 +27,7 @@ static gx_status answer_ready(const gx_run *run, gx_error *err)
     gx_json_figure(json, "launches_per_step", (double)stats.launches_per_step);
     gx_json_integer(json, "graph_nodes", stats.graph_nodes);
     gx_json_environment(json, "environment", session);
+    gx_idle_flags_put(json, gx_idle_flags_of(session));
     gx_json_end(json);
     st = gx_json_line(json, err);
     gx_json_free(json);

@@ -190,6 +190,7 @@ void gx_sweep_take(gx_sweep_point *point, gx_compare *compare)
     point->select_s = gx_plan_info_get(plan).select_s;
     point->stats = gx_exec_stats_get(compare->way[GX_WAY_GRAPH].exec);
     point->plan = gx_plan_mark(plan);
+    point->idle = gx_idle_flags_of(&compare->session);
     point->interrupted = compare->interrupted;
 }
 

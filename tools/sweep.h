@@ -3,6 +3,7 @@
 #define GX_SWEEP_H
 
 #include "compare.h"
+#include "remarks.h"
 
 enum { GX_SWEEP_DIMS = 6, GX_SWEEP_POINTS = 4096 };
 
@@ -32,6 +33,7 @@ typedef struct gx_sweep_point {
     double select_s;
     gx_exec_stats stats;
     gx_words plan; /* its mark */
+    gx_idle_flags idle;
 } gx_sweep_point;
 
 typedef struct gx_sweep {

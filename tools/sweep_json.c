@@ -58,6 +58,7 @@ static void put_clocks(gx_json *json, const gx_sweep_point *point)
 static void put_figures(gx_json *json, const gx_sweep_point *point)
 {
     gx_json_text(json, "plan_mark", point->plan.text);
+    gx_idle_flags_put(json, point->idle);
     gx_json_integer(json, "block_steps", point->block);
     gx_json_integer(json, "graph_nodes", point->stats.graph_nodes);
     gx_json_integer(json, "steps_per_launch", point->steps_per_launch);

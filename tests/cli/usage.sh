@@ -172,6 +172,30 @@ run 0 run "$digits" --device cpu --steps 1 --force lt,tile
 err '^gexec run: --force changes nothing on the CPU$'
 run 0 run "$digits" --device cpu --steps 2 --steps-per-launch 2 --step-loop on --lanes 2
 err '^gexec run: --lanes, --steps-per-launch and --step-loop change nothing on the CPU$'
+# What is said on the terminal stands in the JSON, under -q as well.
+idle()
+{
+    run 0 "$@" --device cpu -q --json "$work/idle.json"
+    err_is_empty
+    tr -d ' \n' <"$work/idle.json" | grep -oE '"flags_without_effect":\[[^]]*\]' >"$work/idle"
+}
+is_idle()
+{
+    [ "$(cat "$work/idle")" = "\"flags_without_effect\":[$1]" ] || fail "$last: the JSON says $(cat "$work/idle")"
+}
+for words in 'run --steps 1' 'check --samples 0' plan; do
+    set -- $words
+    command=$1
+    shift
+    idle $command "$work/scaled.yaml" "$@"
+    is_idle ''
+    idle $command "$work/scaled.yaml" "$@" --lanes 2 --force lt
+    is_idle '"--force","--lanes"'
+done
+idle run "$work/scaled.yaml" --steps 1 --skip if --steps-per-launch 2
+is_idle '"--skip","--steps-per-launch"'
+"$gexec" run "$digits" --device cpu -q --blocks --pdl on </dev/null | grep -q '"flags_without_effect": \[ *"--pdl" *\]' ||
+    fail "run --blocks does not say which flags change nothing"
 run 2 run -- --help
 err '--help'
 run 0 run --device=cpu -q --steps=1 -- "$digits"
