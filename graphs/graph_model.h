@@ -192,6 +192,9 @@ struct gx_graph {
     size_t n_logged;
     double rate;
     bool finished;
+    /* In an evaluation: something that is to be kept is not there, and has a name that
+     * training may give. */
+    bool asks_of_training;
     double parse_s, check_s;
 };
 

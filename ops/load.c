@@ -94,18 +94,73 @@ static gx_status check(gx_graph *graph, gx_diagnostics *list, gx_error *err)
     return GX_OK;
 }
 
-static gx_status parse(const char *text, size_t length, const char *name,
-                       const char *folder, const gx_load_options *options,
-                       gx_graph **graph, gx_diagnostics *list, gx_error *err)
+/* What a text is loaded with. */
+typedef struct source {
+    const char *text;
+    size_t length;
+    const char *name, *folder;
+    const gx_load_options *options; /* NULL: none */
+} source;
+
+static gx_status parse(const source *from, gx_graph **graph, gx_diagnostics *list,
+                       gx_error *err);
+
+/* True where an output is named; what is kept besides has no place. */
+static bool is_output_pos(const gx_graph *graph, gx_pos pos)
+{
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        if (graph->output_pos && graph->output_pos[i].line == pos.line &&
+            graph->output_pos[i].column == pos.column)
+            return true;
+    }
+    return pos.line == 0;
+}
+
+/* Whether training has what an evaluation is asked for and lacks: the same model is
+ * loaded to train, and of its mistakes those in the names of outputs count. */
+static gx_status check_outputs(const source *from, const gx_graph *graph,
+                               gx_diagnostics *list, gx_error *err)
+{
+    gx_load_options options =
+        from->options ? *from->options : (gx_load_options){ .kind = GX_EVAL };
+    source again = *from;
+    gx_diagnostics *found;
+    gx_graph *trained = NULL;
+
+    if (!graph->asks_of_training)
+        return GX_OK;
+    found = gx_diagnostics_create();
+    if (!found)
+        return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+    options.kind = GX_TRAIN;
+    again.options = &options;
+    (void)!parse(&again, &trained, found, NULL);
+    for (size_t i = 0; i < gx_diagnostics_count(found); i++) {
+        const gx_diagnostic mistake = gx_diagnostics_at(found, i);
+        const gx_pos pos = { mistake.line, mistake.column };
+
+        if (is_output_pos(graph, pos))
+            gx_report(list, pos, "%s", mistake.message);
+    }
+    gx_graph_free(trained);
+    gx_diagnostics_free(found);
+    return gx_diagnostics_status(list, err);
+}
+
+static gx_status parse(const source *from, gx_graph **graph, gx_diagnostics *list,
+                       gx_error *err)
 {
     gx_graph *made = NULL;
     gx_status st;
 
-    gx_diagnostics_source(list, name, text, length);
-    st = gx_model_read(text, length, name, folder, options, &catalogue, &made, list, err);
+    gx_diagnostics_source(list, from->name, from->text, from->length);
+    st = gx_model_read(from->text, from->length, from->name, from->folder, from->options,
+                       &catalogue, &made, list, err);
     /* Also where the reader found mistakes: the resolver may find others. */
     if (st == GX_OK)
         st = check(made, list, err);
+    if (st == GX_OK)
+        st = check_outputs(from, made, list, err);
     if (st != GX_OK) {
         gx_graph_free(made);
         return st;
@@ -129,8 +184,9 @@ gx_status gx_graph_parse(const char *text, size_t length, const char *name,
     list = diagnostics ? diagnostics : gx_diagnostics_create();
     if (!list)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    st = parse(text, length, name ? name : "model", folder ? folder : ".", options, graph,
-               list, err);
+    st = parse(
+        &(source){ text, length, name ? name : "model", folder ? folder : ".", options },
+        graph, list, err);
     if (!diagnostics)
         gx_diagnostics_free(list);
     return st;

@@ -97,8 +97,12 @@ static void mark_output(gx_builder *builder, const char *name, gx_pos pos, bool 
     }
     /* In an evaluation what training makes is no mistake, only not there; and where the
      * derivation did not take place, nobody can say. */
-    if ((is_eval && id >= 0) || ((is_eval || !sound) && may_be_derived(graph, name)))
+    if (is_eval && id >= 0)
         return;
+    if ((is_eval || !sound) && may_be_derived(graph, name)) {
+        graph->asks_of_training = graph->asks_of_training || is_eval;
+        return;
+    }
 
     const char *near = gx_nearest_value(builder, name);
 

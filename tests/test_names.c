@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "support_model.h"
+#include "support_walk.h"
 
 #define OPS "ops:\n  - {op: relu, name: r, x: x}\n"
 
@@ -105,12 +106,89 @@ static void a_model_is_called_as_its_file(void **state)
     }
 }
 
+/* A model that trains and asks for `output`; the caller frees. */
+static char *asking_for(const char *output)
+{
+    enum { SIZE = 400 };
+    char *const text = malloc(SIZE);
+
+    assert_non_null(text);
+    snprintf(text, SIZE,
+             "gexec: 1\nname: m\n"
+             "inputs: {x: {shape: [2, 3]}, t: {shape: [2, 4]}}\n"
+             "params: {w: {shape: [3, 4], init: ones}}\nops:\n"
+             "  - {op: gemm, name: h, a: x, b: w}\n"
+             "  - {op: mse, name: l, x: h, target: t}\n"
+             "backward: l\noptimizer: {adamw: {lr: 0.1}}\n"
+             "outputs: [l, %s]\n",
+             output);
+    return text;
+}
+
+/* What training makes may be asked for in an evaluation and is not there; what it does
+ * not make is the mistake that it is in training. */
+static void an_evaluation_knows_what_training_makes(void **state)
+{
+    static const char *const made[] = { "w.grad", "w.v", "h.grad", "gexec.lr" };
+    static const char *const wrong[] = { "w.grd", "v.grad", "w.q", "hh.grad",
+                                         "gexec.lrr" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+        char *const text = asking_for(made[i]);
+
+        for (int kind = 0; kind < 2; kind++) {
+            test_walk model =
+                test_walk_parse(text, "f32", kind ? GX_EVAL : GX_TRAIN, test_seed());
+
+            test_walk_free(&model);
+        }
+        free(text);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        char *const text = asking_for(wrong[i]);
+        char *const in_training = test_walk_mistakes(text, GX_TRAIN);
+        char *const in_evaluation = test_walk_mistakes(text, GX_EVAL);
+
+        assert_has(in_evaluation, "model.yaml:10:14: there is no tensor \"");
+        assert_string_equal(in_evaluation, in_training);
+        free(in_training);
+        free(in_evaluation);
+        free(text);
+    }
+}
+
+/* What is to be kept besides has no place in the model. */
+static void an_evaluation_knows_what_may_be_kept(void **state)
+{
+    static const char *const names[] = { "w.grad", "w.grd" };
+    char *const text = asking_for("h");
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const gx_load_options options = { .kind = GX_EVAL,
+                                          .keep = &names[i],
+                                          .n_keep = 1 };
+        gx_graph *graph;
+        gx_error err = { 0 };
+        const gx_status st =
+            gx_graph_parse(text, strlen(text), "m", NULL, &options, &graph, NULL, &err);
+
+        assert_int_equal(st, i == 0 ? GX_OK : GX_ERR_MODEL);
+        assert_has(err.message, i == 0 ? "" : "m: there is no tensor \"w.grd\"");
+        gx_graph_free(graph);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_have_their_limit),
         cmocka_unit_test(numbers_fit_f32),
         cmocka_unit_test(a_model_is_called_as_its_file),
+        cmocka_unit_test(an_evaluation_knows_what_training_makes),
+        cmocka_unit_test(an_evaluation_knows_what_may_be_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

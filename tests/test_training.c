@@ -270,7 +270,7 @@ static void the_norm_is_a_metric(void **state)
     test_walk bare =
         test_walk_parse(HEAD "metrics: {grad_norm: {}}\n", "f32", GX_TRAIN, 77);
     test_walk eval =
-        parse("sgd: {lr: 0.5}",
+        parse("sgd: {lr: 0.5}, clip_norm: 1",
               "metrics: {gn: {op: grad_norm}}\noutputs: [gn, gexec.clip]\n", GX_EVAL);
     double sum = 0;
 
