@@ -42,5 +42,15 @@ for script in "$root"/tools/bench/*.py "$root"/tests/parity/*.py "$root"/tests/w
     python3 "$script" --help >"$work/help" 2>&1 ||
         fail "${script##*/} does not start: $(tail -n 1 "$work/help")"
 done
+# The manual has each variable of the environment that the program reads, and no other.
+(
+    cd "$root"
+    grep -rhoE 'getenv\("[A-Z0-9_]+"\)' --include='*.c' graphs ops executor tools
+    sed -n '/gx_cuda_variables\[\] =/,/;/p' tools/session.c | grep -oE '"[A-Z0-9_]+"'
+) | grep -oE '[A-Z0-9_]{2,}' | sort -u >"$work/variables"
+sed -n '/^\.SH ENVIRONMENT/,/^\.SH EXIT/p' "$root/tools/gexec.1" | grep -E '^\.BR? [A-Z]' |
+    grep -oE '\b[A-Z][A-Z0-9_]{2,}\b' | sort -u >"$work/told"
+[ "$(wc -l <"$work/variables")" -ge 11 ] || fail "expected 11 variables or more"
+diff "$work/variables" "$work/told" >&2 || fail "gexec.1 has other variables than the program reads"
 [ $scripts -ge 6 ] || fail "expected 6 scripts or more, found $scripts"
 finish
