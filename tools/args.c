@@ -78,18 +78,8 @@ int gx_say_error(const gx_args *args, const gx_error *err)
     }
     switch (err->status) {
     case GX_ERR_NO_DEVICE:
-        if (args->command && args->command->run != gx_cmd_compare &&
-            args->command->run != gx_cmd_doctor && args->command->run != gx_cmd_profile &&
-            args->command->run != gx_cmd_sweep) {
-            fputs(
-                "  to do: use --device cpu, or see what is missing with `gexec doctor`\n",
-                stderr);
-            break;
-        }
-        /* fallthrough */
     case GX_ERR_UNSUPPORTED:
-        fputs("  to do: see what this machine has and lacks with `gexec doctor`\n",
-              stderr);
+        gx_say_lack(args);
         break;
     case GX_ERR_DEVICE_MEMORY:
         fputs(

@@ -113,6 +113,9 @@ void gx_say(const gx_args *args, const char *format, ...) GX_PRINTF(2, 3);
  * exit status for it. An empty message was said before. */
 int gx_say_error(const gx_args *args, const gx_error *err);
 
+/* What to do about a machine that cannot, a line. */
+void gx_say_lack(const gx_args *args);
+
 /* Of `names` (NULL-terminated) the one nearest to `name`, or NULL where none is near. */
 const char *gx_near_name(const char *name, const char *const *names);
 

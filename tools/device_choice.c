@@ -1,10 +1,62 @@
-/* Which device a command runs on. */
+/* Which device a command runs on, and what to do where there is none. */
 #include "session.h"
+
+#include <stdio.h>
+
+#include "flags.h"
+
+/* Of the flags that ask for a GPU those that are given: "--graph and --gpu". */
+static void name_gpu_flags(const gx_args *args, char *names, size_t size)
+{
+    const struct {
+        const char *name;
+        bool is_given;
+    } flags[] = {
+        { "--graph", args->graph },
+        { "--eager", args->eager },
+        { "--gpu", args->gpu >= 0 },
+        { "--nsys-window", args->nsys_window },
+        { "--device gpu", args->target == GX_TARGET_GPU },
+    };
+    size_t length = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0] && length < size; i++)
+        if (flags[i].is_given)
+            length += (size_t)snprintf(names + length, size - length, "%s%s",
+                                       length ? " and " : "", flags[i].name);
+}
 
 bool gx_asks_for_gpu(const gx_args *args)
 {
-    return args->graph || args->eager || args->gpu >= 0 || args->nsys_window ||
-           args->target == GX_TARGET_GPU;
+    char names[96];
+
+    name_gpu_flags(args, names, sizeof names);
+    return names[0] != '\0';
+}
+
+void gx_say_lack(const gx_args *args)
+{
+    const unsigned on_cpu_too = GX_CMD_RUN | GX_CMD_CHECK | GX_CMD_PLAN;
+    const unsigned command = args->command ? args->command->bit : 0;
+    char names[96];
+
+    name_gpu_flags(args, names, sizeof names);
+    if (command & GX_CMD_DOCTOR)
+        fputs("  to do: see what this machine has and lacks without --measure\n", stderr);
+    else if ((command & on_cpu_too) && names[0])
+        fprintf(stderr,
+                "  to do: leave out %s (a model runs on the CPU too), or see what is "
+                "missing with `gexec doctor`\n",
+                names);
+    else if (command & on_cpu_too)
+        fputs("  to do: use --device cpu, or see what is missing with `gexec doctor`\n",
+              stderr);
+    else if (args->target == GX_TARGET_CPU)
+        fputs("  to do: leave out --device cpu\n", stderr);
+    else
+        fputs("  to do: see what this machine has and lacks with `gexec doctor`\n",
+              stderr);
 }
 
 gx_status gx_device_choose_bare(const gx_args *args, bool needs_gpu, int *device,
@@ -20,7 +72,8 @@ gx_status gx_device_choose_bare(const gx_args *args, bool needs_gpu, int *device
     if (args->target == GX_TARGET_CPU) {
         if (needs_gpu)
             return GX_FAIL(err, GX_ERR_NO_DEVICE,
-                           "this command measures launches and needs a GPU");
+                           "--device cpu: this command measures launches and needs a "
+                           "GPU");
         return GX_OK;
     }
     st = gx_device_count(&n, &reason);

@@ -12,6 +12,7 @@ for visible in '' -1 99; do
     out_is_empty
     err '^gexec run: .'
     err '^  to do: '
+    err '^  to do: leave out --graph '
     run 3 run "$examples/inference.yaml" --eager
     run 3 run "$examples/inference.yaml" --gpu 0
     run 3 run "$examples/inference.yaml" --device gpu
@@ -34,7 +35,8 @@ for visible in '' -1 99; do
         run 3 doctor --measure $gpu --json "$work/doctor.json"
         out_is_empty
         err '^gexec doctor: .'
-        err '^  to do: see what this machine has'
+        err '^  to do: see what this machine has and lacks without --measure$'
+        ! grep -q '`gexec doctor`' "$work/err" || fail "$last: names the command that was given"
     done
     [ ! -e "$work/doctor.json" ] || fail "doctor wrote a result without a GPU"
 done
@@ -76,6 +78,15 @@ err 'there is no dim "bach"; did you mean "batch"\?'
 export CUDA_VISIBLE_DEVICES=99
 
 [ -z "$(find "$work/cache" -name '*ceilings*' 2>/dev/null)" ] || fail "ceilings were kept without a GPU"
-run 3 compare "$examples/mnist_mlp.yaml" --device cpu
-err 'needs a GPU'
+for command in compare profile 'sweep --set batch=8,16'; do
+    run 3 $command "$examples/mnist_mlp.yaml" --device cpu
+    err 'cpu: this command measures launches and needs a GPU$'
+    err '^  to do: leave out --device cpu$'
+done
+# What is to be done can be done.
+run 3 run "$examples/inference.yaml" --graph --gpu 0
+err '^  to do: leave out --graph and --gpu '
+run 3 check "$examples/inference.yaml" --device gpu --samples 0
+err '^  to do: leave out --device gpu '
+run 0 run "$examples/inference.yaml"
 finish
