@@ -18,10 +18,13 @@
         "step", GX_FIELD_IN, needed, NULL, NULL,                      \
             "i32 [1], steps done before this one; below 0: no update" \
     }
-#define RATE                                                               \
-    {                                                                      \
-        "lr", GX_FIELD_IN, true, NULL, NULL, "f32 [1] or scalar, the rate" \
+/* `or_else`: where the optimizer section has none, as default_rate. */
+#define RATE(or_else)                                                                 \
+    {                                                                                 \
+        "lr", GX_FIELD_IN, true, NULL, NULL,                                          \
+            "f32 [1] or scalar, the rate; of an optimizer section a number, " or_else \
     }
+#define NO_RATE "which it must have"
 #define SCALE                                                                            \
     {                                                                                    \
         "scale", GX_FIELD_IN, false, NULL, NULL, "f32 scalar that grad is multiplied by" \
@@ -44,7 +47,7 @@
 static const gx_field sgd_fields[] = {
     PARAM,
     GRAD,
-    RATE,
+    RATE(NO_RATE),
     STEP(false),
     SCALE,
     MASTER,
@@ -54,12 +57,13 @@ static const gx_field sgd_fields[] = {
     { 0 },
 };
 
-#define MOMENTUM_FIELDS                                                                \
-    PARAM, GRAD, STATE("buf", "the moving gradient"), STEP(true), RATE, SCALE, MASTER, \
-        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },    \
-        { "weight_decay", GX_FIELD_REAL,                                               \
-          false,          "0",                                                         \
-          NULL,           "added to grad: weight_decay param" },                       \
+#define MOMENTUM_FIELDS                                                                 \
+    PARAM, GRAD, STATE("buf", "the moving gradient"), STEP(true), RATE(NO_RATE), SCALE, \
+        MASTER,                                                                         \
+        { "momentum", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old buf" },     \
+        { "weight_decay", GX_FIELD_REAL,                                                \
+          false,          "0",                                                          \
+          NULL,           "added to grad: weight_decay param" },                        \
         ACCUMULATE
 
 static const gx_field momentum_fields[] = {
@@ -73,7 +77,8 @@ static const gx_field nesterov_fields[] = { MOMENTUM_FIELDS, { 0 } };
 
 #define ADAM_FIELDS(decay, what)                                                 \
     PARAM, GRAD, STATE("m", "running mean of grad"),                             \
-        STATE("v", "running mean of grad^2"), STEP(true), RATE, SCALE, MASTER,   \
+        STATE("v", "running mean of grad^2"), STEP(true),                        \
+        RATE("1e-3 where it has none"), SCALE, MASTER,                           \
         { "beta1", GX_FIELD_REAL, false, "0.9", NULL, "weight of the old m" },   \
         { "beta2", GX_FIELD_REAL, false, "0.999", NULL, "weight of the old v" }, \
         { "eps", GX_FIELD_REAL, false, "1e-8", NULL, "added to the root of v" }, \

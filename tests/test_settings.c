@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support_walk.h"
 
@@ -188,6 +189,36 @@ static void code_that_names_no_schedule_is_refused(void **state)
     }
 }
 
+/* What the catalogue says of the rate of a section that has none. */
+static void the_catalogue_tells_the_rate_that_is_meant(void **state)
+{
+    static const char says[] = "of an optimizer section a number, ";
+    static const char *const names[] = { "sgd", "momentum", "nesterov", "adam", "adamw" };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const gx_field *field = gx_op_fields(gx_op_find(names[i]));
+        gx_graph *graph;
+        char *head = test_walk_text(HEAD, "f32"), text[1200];
+        gx_error err = { 0 };
+
+        while (strcmp(field->name, "lr") != 0)
+            field++;
+        const char *told = strstr(field->doc, says);
+
+        assert_non_null(told);
+        told += strlen(says);
+        snprintf(text, sizeof text, "%soptimizer: {%s: {}}\n", head, names[i]);
+        if (gx_graph_parse(text, strlen(text), "m", NULL, NULL, &graph, NULL, &err) ==
+            GX_OK)
+            assert_true(strtod(told, NULL) == gx_graph_rate(graph));
+        else
+            assert_string_equal(told, "which it must have");
+        gx_graph_free(graph);
+        free(head);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_frozen_parameter_is_in_no_group),
         cmocka_unit_test(the_names_of_sums_are_gexecs_own),
         cmocka_unit_test(code_has_the_same_section),
+        cmocka_unit_test(the_catalogue_tells_the_rate_that_is_meant),
         cmocka_unit_test(code_that_names_no_schedule_is_refused),
     };
 
