@@ -138,15 +138,11 @@ static const char *refuses_layers(const gx_group *group)
     return NULL;
 }
 
-const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
+/* Of layers that hang together: what their products are like. */
+static const char *refuses_products(const gx_group *layers)
 {
-    const char *reason = refuses_layers(group);
     bool plain;
-
-    (void)ctx;
-    if (reason != NULL)
-        return reason;
-    const gx_weights weights = describe(group, &plain);
+    const gx_weights weights = describe(layers, &plain);
 
     if (!plain || has_many_rows(&weights))
         return "a product is not a plain one, of size zero or of many rows";
@@ -157,6 +153,14 @@ const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
             return NULL;
     }
     return "no tile shape fits: odd sizes, or many tiles";
+}
+
+const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
+{
+    const char *reason = refuses_layers(group);
+
+    (void)ctx;
+    return reason != NULL ? reason : refuses_products(group);
 }
 
 /* --- hooks --- */
@@ -281,18 +285,22 @@ static bool reads_updated(const gx_group *group, const gx_call *update)
     return false;
 }
 
-static const char *refuses_updates(const gx_group *group)
+const char *gx_gemm_refuses_updates(const gx_group *group)
 {
-    const int n = LAYER * n_layers_of(group);
+    const gx_group layers = layers_of(group);
+    const int n = layers.n_calls;
+    const char *reason = refuses_layers(&layers);
     gx_update_settings first, settings;
 
+    if (reason != NULL)
+        return reason;
     if (group->n_calls != 2 * n)
         return "not every update is of these layers' parameters";
     gx_update_settings_of(update_of(group, 0), &first);
     for (int i = 0; i < n; i++) {
         const gx_call *update = update_of(group, i);
-        const char *reason = refuses_one_update(gradient_of(group, i), update);
 
+        reason = refuses_one_update(gradient_of(group, i), update);
         if (reason != NULL)
             return reason;
         gx_update_settings_of(update, &settings);
@@ -309,17 +317,10 @@ static const char *refuses_updates(const gx_group *group)
 const char *gx_gemm_weights_update_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const gx_group layers = layers_of(group);
-    const char *reason = gx_gemm_weights_refuses(&layers, ctx);
+    const char *reason = gx_gemm_refuses_updates(group);
 
-    return reason != NULL ? reason : refuses_updates(group);
-}
-
-const char *gx_gemm_refuses_updates(const gx_group *group)
-{
-    const gx_group layers = layers_of(group);
-    const char *reason = refuses_layers(&layers);
-
-    return reason != NULL ? reason : refuses_updates(group);
+    (void)ctx;
+    return reason != NULL ? reason : refuses_products(&layers);
 }
 
 static gx_updated updated_by(const gx_call *update)
