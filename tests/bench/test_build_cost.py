@@ -140,6 +140,19 @@ class BuildCost(unittest.TestCase):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertEqual(done.stderr, "chain.py: gexec ended with status 1\n")
 
+    def test_what_the_chain_measured_is_kept_when_it_stops(self):
+        with open(self.fake, "w") as file:
+            file.write('#!/bin/sh\n[ "$1" = --version ] && echo gexec 9.9 && exit\n'
+                       '[ "$(grep -c "op: gemm" "$2")" -lt 10000 ]\n')
+        done = self.chain("--gexec", self.fake, "--json", self.json)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        with open(self.json) as file:
+            report = json.load(file)
+        self.assertEqual([result["products"] for result in report["results"]], [1000, 3000])
+        self.assertEqual(report["points_planned"], 10)
+        self.assertEqual(sorted(os.listdir(os.path.dirname(self.json))),
+                         ["gexec", "out.json"])
+
     def test_bad_usage_of_the_chain_is_2(self):
         for words, says in ((["--write", "\u00b2", "own"], "--write: expected a length from 1"),
                             (["--write", "9" * 5000, "own"], "--write: expected a length"),

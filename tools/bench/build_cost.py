@@ -24,6 +24,7 @@ import time
 
 from arguments import need_gexec, number, result_file, seconds
 from chain import FORMS, ROOT, chain
+from whole import write_whole
 
 
 class Failed(Exception):
@@ -126,9 +127,8 @@ def main():
                 statuses.append(failed.status)
                 print(f"build_cost.py: {FORMS[form]}: {failed}", file=sys.stderr)
             if args.json:
-                with open(args.json, "w") as file:
-                    json.dump(report, file, indent=1)
-                    file.write("\n")
+                write_whole(args.json, json.dumps(report, indent=1) + "\n",
+                            form == list(FORMS)[-1])
     if statuses:
         sys.exit(min(statuses))  # bits that differ weigh more than what was not done
     sys.exit(any(result["us_a_node"] > args.limit for result in report["results"]))

@@ -23,6 +23,7 @@ import tempfile
 import time
 
 from arguments import need_gexec, result_file
+from whole import write_whole
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FORMS = {"shared": "one parameter for all", "own": "a parameter, bias and relu each"}
@@ -70,7 +71,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gexec", default=os.path.join(ROOT, "build", "cpu", "gexec"))
     parser.add_argument("--write", nargs=2, metavar=("LENGTH", "FORM"))
-    parser.add_argument("--json", type=result_file, metavar="FILE", help="raw results")
+    parser.add_argument("--json", type=result_file, metavar="FILE", help="raw results, written after each length")
     args = parser.parse_args()
     if args.write:
         try:
@@ -83,7 +84,10 @@ def main():
         return
     need_gexec(args.gexec)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    results = []
+    report = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+              "machine": platform.machine(), "cores_used": 1,
+              "command": [os.path.basename(sys.argv[0]), *sys.argv[1:]],
+              "points_planned": len(FORMS) * len(LENGTHS), "results": []}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "chain.yaml")
         for form, words in FORMS.items():
@@ -97,18 +101,13 @@ def main():
                 peak = max(run[2] for run in runs) * 1024 / 1e6
                 print(f"  {length:8d}  {seconds:7.3f}  {cpu:7.3f}  {cpu / length * 1e6:7.2f}"
                       f"  {peak:7.0f}", flush=True)
-                results.append({"form": form, "products": length, "median_s": seconds,
-                                "median_cpu_s": cpu, "peak_mb": peak,
-                                "raw_s": [run[0] for run in runs],
-                                "raw_cpu_s": [run[1] for run in runs]})
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"date": datetime.datetime.now(datetime.timezone.utc)
-                       .isoformat(timespec="seconds"), "machine": platform.machine(),
-                       "cores_used": 1, "command": [os.path.basename(sys.argv[0]),
-                                                    *sys.argv[1:]],
-                       "results": results}, file, indent=1)
-            file.write("\n")
+                report["results"].append({"form": form, "products": length, "median_s": seconds,
+                                          "median_cpu_s": cpu, "peak_mb": peak,
+                                          "raw_s": [run[0] for run in runs],
+                                          "raw_cpu_s": [run[1] for run in runs]})
+                if args.json:
+                    write_whole(args.json, json.dumps(report, indent=1) + "\n",
+                                len(report["results"]) == report["points_planned"])
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import sys
 import tempfile
 
 from arguments import need_gexec, result_file, seconds
+from whole import write_whole
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What the table shows, each under the names that it has on one card or another.
@@ -296,14 +297,13 @@ def main():
         told = kernels
     print(table(told, all_ns, args.kernels))
     if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"date": datetime.datetime.now(datetime.timezone.utc)
-                       .isoformat(timespec="seconds"), "environment": environment,
-                       "driver": driver(), "commit": args.commit,
-                       "command": ["ncu.py", *sys.argv[1:]], "model": args.model,
-                       "type": args.type, "launches": len(rows), "ns": all_ns,
-                       "kernels": kernels}, file, indent=1)
-            file.write("\n")
+        report = {"date": datetime.datetime.now(datetime.timezone.utc)
+                  .isoformat(timespec="seconds"), "environment": environment,
+                  "driver": driver(), "commit": args.commit,
+                  "command": ["ncu.py", *sys.argv[1:]], "model": args.model,
+                  "type": args.type, "launches": len(rows), "ns": all_ns,
+                  "kernels": kernels}
+        write_whole(args.json, json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

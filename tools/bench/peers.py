@@ -30,6 +30,7 @@ import time
 from arguments import need_gexec, result_file, result_folder, seconds, words_of
 from peer import ahead, cases, child, floors, rounds, table, values
 from peer.child import Failed
+from whole import write_whole
 
 RANDOM_PEERS = ("torch_compile", "torch_compile_all", "jax_jit", "jax_scan")
 
@@ -287,13 +288,6 @@ def finite(node):
     return node
 
 
-def write_whole(path, text):
-    part = path + ".part"
-    with open(part, "w") as file:
-        file.write(text)
-    os.replace(part, path)
-
-
 def all_cases(args):
     found = [cases.workload(name, precision) for name in args.workloads
              for precision in args.types]
@@ -325,9 +319,9 @@ def new_report(args, found):
                        "range": cases.RANGE_WORDS} if args.random else None}
 
 
-def write_json(args, report):
+def write_json(args, report, last=True):
     if args.json:
-        write_whole(args.json, json.dumps(finite(report), allow_nan=False) + "\n")
+        write_whole(args.json, json.dumps(finite(report), allow_nan=False) + "\n", last)
 
 
 def run_cases(args, found, folder, clock, report, stack):
@@ -357,7 +351,7 @@ def run_cases(args, found, folder, clock, report, stack):
         report["results"].append(result)
         report["not_run"].pop(0)
         print(table.case_text(result), flush=True)
-        write_json(args, report)
+        write_json(args, report, last=False)
 
 
 def main():
