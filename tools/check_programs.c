@@ -180,6 +180,21 @@ static gx_status open_session(gx_session *session, gx_exec **exec, gx_error *err
     return gx_session_exec(session, GX_PROGRAM_TRAIN, false, exec, err);
 }
 
+/* The programs whose model is looked at before the work; then it is said where they run.
+ */
+static gx_status load_first(gx_check *check, int device, gx_error *err)
+{
+    GX_TRY(load_session(&check->rounded, check->args, false, false, GX_CPU, GX_MODE_CPU,
+                        err));
+    if (device != GX_CPU)
+        GX_TRY(load_session(&check->device, check->args, false, false, device,
+                            GX_MODE_GRAPH, err));
+    gx_session_say(&check->rounded, device == GX_CPU);
+    if (device != GX_CPU)
+        gx_session_say(&check->device, true);
+    return GX_OK;
+}
+
 /* Comparisons that are ahead. */
 static size_t count_planned(const gx_check *check, bool with_device)
 {
@@ -201,16 +216,12 @@ gx_status gx_check_step(gx_exec *exec, gx_mode mode, gx_error *err)
     return gx_exec_sync(exec, err);
 }
 
-static gx_status check_device(gx_check *check, gx_exec *rounded, int device,
-                              gx_error *err)
+static gx_status check_device(gx_check *check, gx_exec *rounded, gx_error *err)
 {
     gx_snapshot *start = NULL;
     gx_exec *exec;
     gx_status st;
 
-    GX_TRY(load_session(&check->device, check->args, false, false, device, GX_MODE_GRAPH,
-                        err));
-    gx_session_say(&check->device, true);
     GX_TRY(open_session(&check->device, &exec, err));
     GX_TRY(go_to_update(check->exact.graph[GX_PROGRAM_TRAIN], check->device.state, err));
     GX_TRY(copy_inputs(rounded, check->exact.graph[GX_PROGRAM_TRAIN], exec, err));
@@ -234,9 +245,7 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
     gx_exec *rounded;
     gx_status st;
 
-    GX_TRY(load_session(&check->rounded, check->args, false, false, GX_CPU, GX_MODE_CPU,
-                        err));
-    gx_session_say(&check->rounded, device == GX_CPU);
+    GX_TRY(load_first(check, device, err));
     GX_TRY(open_session(&check->rounded, &rounded, err));
     /* Rows on the device are copied from one state to the other, those that stream are
      * rounded in both. */
@@ -259,7 +268,7 @@ gx_status gx_check_programs(gx_check *check, int device, gx_error *err)
     if (st == GX_OK)
         st = compare_all(check, rounded, "cpu", err);
     if (st == GX_OK && device != GX_CPU && !gx_interrupted())
-        st = check_device(check, rounded, device, err);
+        st = check_device(check, rounded, err);
     if (st == GX_OK && !gx_interrupted())
         st = gx_check_rounding(check, rounded, rounded_start, err);
     /* The differences start where this step did. */
