@@ -150,6 +150,12 @@ typedef struct gx_dim {
     gx_pos pos;
 } gx_dim;
 
+/* What a mean over the rows leaves out: those whose label is `ignored`. */
+typedef struct gx_counted {
+    int32_t labels; /* value id of the INPUT that has them; -1: it leaves out none */
+    int64_t ignored;
+} gx_counted;
+
 struct gx_graph {
     gx_arena *arena;
     const char *name;
@@ -189,6 +195,7 @@ struct gx_graph {
     int32_t logged[GX_MAX_LOGGED];
     const char *logged_name[GX_MAX_LOGGED];
     gx_average average[GX_MAX_LOGGED];
+    gx_counted counted[GX_MAX_LOGGED];
     size_t n_logged;
     double rate;
     bool finished;

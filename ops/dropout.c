@@ -148,6 +148,7 @@ const gx_op gx_dropout_ops[] = {
             "dropped: word(seed, stream, step, index) < p 2^32",
         .fields = dropout_fields,
         .phase = GX_PHASE_FORWARD,
+        .rows = GX_ROWS_EACH,
         .infer = dropout_infer,
         .expand = dropout_expand,
         .reference = dropout_reference,

@@ -178,6 +178,7 @@ const gx_op gx_embedding_ops[] = {
         .formula = "out[i, ...] = table[index[i], ...]",
         .fields = embedding_fields,
         .phase = GX_PHASE_FORWARD,
+        .rows = GX_ROWS_INDEX,
         .infer = embedding_infer,
         .reference = embedding_reference,
         .grad = embedding_grad,

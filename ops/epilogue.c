@@ -433,6 +433,7 @@ const gx_op gx_epilogue_ops[] = {
                    "`order`",
         .fields = epilogue_fields,
         .phase = GX_PHASE_FORWARD,
+        .rows = GX_ROWS_EACH,
         .infer = epilogue_infer,
         .expand = epilogue_expand,
         .reference = epilogue_reference,

@@ -397,6 +397,7 @@ const gx_op gx_gemm_ops[] = {
                    "out = act(scale p + bias + residual)",
         .fields = gemm_fields,
         .phase = GX_PHASE_FORWARD,
+        .rows = GX_ROWS_PRODUCT,
         .infer = gx_gemm_infer,
         .expand = gemm_expand,
         .reference = gemm_reference,

@@ -300,6 +300,13 @@ gx_average gx_graph_logged_average(const gx_graph *graph, size_t i)
     return i < graph->n_logged ? graph->average[i] : GX_AVERAGE_MEAN;
 }
 
+const char *gx_graph_logged_labels(const gx_graph *graph, size_t i)
+{
+    const int32_t labels = i < graph->n_logged ? graph->counted[i].labels : -1;
+
+    return labels >= 0 ? graph->values[labels].name : NULL;
+}
+
 int64_t gx_graph_accumulate(const gx_graph *graph)
 {
     for (size_t i = 0; i < graph->n_nodes; i++) {

@@ -272,6 +272,7 @@ const gx_op gx_loss_ops[] = {
         .phase = GX_PHASE_FORWARD,
         .loss = true,
         .takes_one = true,
+        .rows = GX_ROWS_TELL,
         .infer = sce_infer,
         .reference = sce_reference,
         .grad = sce_grad,

@@ -39,14 +39,22 @@ typedef struct gx_builder gx_builder; /* resolve.h */
 /* What an op makes of tensors that have something of the rows of a batch, for the figures
  * of many steps. */
 typedef enum gx_row_rule {
-    GX_ROWS_MAKE,     /* something of each row still, or a scalar: a mean over them, or a
-                       * sum where the field `reduction` says so */
+    GX_ROWS_OTHER,    /* not known */
+    GX_ROWS_EACH,     /* element by element, of all operands, broadcast */
+    GX_ROWS_ALONG,    /* ... but along `axis`; without that field along the last size */
+    GX_ROWS_INDEX,    /* of operand 0 what each element of operand 1 says */
     GX_ROWS_KEEP,     /* operand 0, times a number or moved */
     GX_ROWS_JOIN,     /* operands 0 and 1 added */
     GX_ROWS_MULTIPLY, /* ... multiplied */
+    GX_ROWS_PRODUCT,  /* of matrices: gemm */
     GX_ROWS_SUM,      /* sums of operand 0 along `axis`; without that field to the shape
                        * of the result */
-    GX_ROWS_MEAN
+    GX_ROWS_MEAN,     /* means */
+    GX_ROWS_MOST,     /* largest elements */
+    GX_ROWS_TELL, /* a loss or a metric of each row: the mean of them, or the sum where
+                   * the field `reduction` says so, but for those whose label is
+                   * `ignore_index` */
+    GX_ROWS_EXP   /* the exponential of operand 0 */
 } gx_row_rule;
 
 struct gx_op {
@@ -83,8 +91,6 @@ struct gx_op {
      * gx_builder_contribute hands in d(input). NULL: not differentiable. */
     void (*grad)(gx_builder *builder, int32_t node);
 
-    /* Metrics: how those of several batches become one. */
-    gx_average average;
     gx_row_rule rows;
 
     /* Optimizers: the rate where the model gives none; 0: it must. */

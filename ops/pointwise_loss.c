@@ -273,8 +273,8 @@ static double bce_flops(const gx_graph *graph, const gx_node *node)
 
 #define LOSS(hook)                                                                     \
     .fields = loss_fields, .phase = GX_PHASE_FORWARD, .loss = true, .takes_one = true, \
-    .infer = loss_infer, .reference = hook##_reference, .grad = hook##_grad,           \
-    .samples = gx_##hook##_samples, .tolerance = LOSS_TOLERANCE
+    .rows = GX_ROWS_TELL, .infer = loss_infer, .reference = hook##_reference,          \
+    .grad = hook##_grad, .samples = gx_##hook##_samples, .tolerance = LOSS_TOLERANCE
 #define BWD(hook)                                                          \
     .fields = bwd_fields, .phase = GX_PHASE_BACKWARD, .infer = bwd_infer,  \
     .reference = hook##_bwd_reference, .samples = gx_##hook##_bwd_samples, \

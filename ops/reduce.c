@@ -386,6 +386,7 @@ const gx_op gx_reduce_ops[] = {
         .fields = max_fields,
         .phase = GX_PHASE_FORWARD,
         .takes_one = true,
+        .rows = GX_ROWS_MOST,
         .infer = max_infer,
         .reference = gx_max_reference,
         .grad = max_grad,

@@ -395,6 +395,7 @@ const gx_op gx_slice_ops[] = {
         .fields = concat_fields,
         .phase = GX_PHASE_FORWARD,
         .moves = true,
+        .rows = GX_ROWS_ALONG,
         .infer = concat_infer,
         .reference = concat_reference,
         .grad = concat_grad,

@@ -158,6 +158,7 @@ const gx_op gx_softmax_ops[] = {
         .formula = "out = exp(x - m) / sum of exp(x - m) along axis, m the maximum there",
         .fields = softmax_fields,
         .phase = GX_PHASE_FORWARD,
+        .rows = GX_ROWS_ALONG,
         .infer = softmax_infer,
         .reference = softmax_reference,
         .grad = softmax_grad,

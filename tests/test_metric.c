@@ -231,16 +231,18 @@ static gx_average average_of(const char *ops)
 {
     char text[1200];
 
-    snprintf(text, sizeof text,
-             "gexec: 1\nname: m\nprecision: f32\n"
-             "inputs: {x: {shape: [29, 11], init: normal}, t: {shape: [29, 11]}}\n"
-             "params: {w: {shape: [11], init: normal}}\nops:\n"
-             "  - {op: mse, name: m, x: x, target: t}\n"
-             "  - {op: l1, name: s, x: x, target: t, reduction: sum}\n"
-             "  - {op: mul, name: ww, a: w, b: w}\n"
-             "  - {op: sum, name: penalty, x: ww}\n"
-             "  - {op: mul, name: xw, a: x, b: w}\n%s\noutputs: [out]\n",
-             ops);
+    snprintf(
+        text, sizeof text,
+        "gexec: 1\nname: m\nprecision: f32\n"
+        "inputs: {x: {shape: [29, 11], init: normal}, t: {shape: [29, 11]}}\n"
+        "params: {w: {shape: [11], init: normal}, w2: {shape: [11, 3], init: normal}}\n"
+        "ops:\n"
+        "  - {op: mse, name: m, x: x, target: t}\n"
+        "  - {op: l1, name: s, x: x, target: t, reduction: sum}\n"
+        "  - {op: mul, name: ww, a: w, b: w}\n"
+        "  - {op: sum, name: penalty, x: ww}\n"
+        "  - {op: mul, name: xw, a: x, b: w}\n%s\noutputs: [out]\n",
+        ops);
     test_walk model = test_walk_parse(text, "f32", GX_TRAIN, test_seed());
     const gx_average found = gx_graph_logged_average(model.graph, 0);
 
@@ -257,16 +259,92 @@ static void the_rows_are_followed_to_the_log(void **state)
     } cases[] = {
         { "  - {op: sum, name: out, x: xw}", GX_AVERAGE_SUM },
         { "  - {op: mean, name: out, x: xw}", GX_AVERAGE_MEAN },
-        { "  - {op: max, name: out, x: xw}", GX_AVERAGE_MEAN },
+        { "  - {op: max, name: out, x: xw}", GX_AVERAGE_STEPS },
         { "  - {op: scale, name: out, x: penalty, factor: 0.5}", GX_AVERAGE_MEAN },
         { "  - {op: add, name: out, a: m, b: penalty}", GX_AVERAGE_MEAN },
         { "  - {op: add, name: out, a: s, b: penalty}", GX_AVERAGE_STEPS },
         { "  - {op: sub, name: out, a: m, b: s}", GX_AVERAGE_STEPS },
         { "  - {op: mul, name: out, a: s, b: penalty}", GX_AVERAGE_SUM },
         { "  - {op: mul, name: out, a: s, b: s}", GX_AVERAGE_STEPS },
-        { "  - {op: mul, name: out, a: m, b: m}", GX_AVERAGE_MEAN },
+        { "  - {op: mul, name: out, a: m, b: m}", GX_AVERAGE_STEPS },
+        { "  - {op: mul, name: out, a: m, b: penalty}", GX_AVERAGE_MEAN },
         { "  - {op: max, name: out, x: s}", GX_AVERAGE_STEPS },
-        { "  - {op: max, name: out, x: m}", GX_AVERAGE_MEAN },
+        { "  - {op: max, name: out, x: m}", GX_AVERAGE_STEPS },
+        { "  - {op: max, name: out, x: penalty}", GX_AVERAGE_MEAN },
+        { "  - {op: max, name: a, x: xw, axis: 1}\n  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: max, name: a, x: xw, axis: 0}\n  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_STEPS },
+        /* what is no function of a mean that a mean is passed on by */
+        { "  - {op: reshape, name: a, x: m, shape: [1]}\n"
+          "  - {op: relu, name: b, x: a}\n  - {op: reshape, name: out, x: b, shape: []}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: perplexity, name: out, loss: m}", GX_AVERAGE_EXP_OF_MEAN_LOG },
+        { "  - {op: perplexity, name: out, loss: s}", GX_AVERAGE_STEPS },
+        { "  - {op: perplexity, name: p, loss: m}\n  - {op: add, name: out, a: p, b: p}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: perplexity, name: p, loss: m}\n"
+          "  - {op: scale, name: out, x: p, factor: -1}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: mean, name: a, x: xw, axis: 0}\n"
+          "  - {op: sub, name: d, a: xw, b: a}\n  - {op: mul, name: dd, a: d, b: d}\n"
+          "  - {op: mean, name: out, x: dd}",
+          GX_AVERAGE_STEPS }, /* a variance */
+        { "  - {op: softmax, name: a, x: xw, axis: 1}\n"
+          "  - {op: mul, name: b, a: a, b: a}\n  - {op: mean, name: out, x: b}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: softmax, name: a, x: xw, axis: 0}\n"
+          "  - {op: mul, name: b, a: a, b: a}\n  - {op: sum, name: out, x: b}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: layer_norm, name: a, x: xw}\n  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: transpose, name: xt, x: xw}\n  - {op: layer_norm, name: a, x: xt}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_STEPS },
+        /* products of matrices: rows of one, of both, and sums over the rows */
+        { "  - {op: gemm, name: a, a: x, b: w2}\n  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: gemm, name: a, a: w2, b: x, trans_a: true, trans_b: true}\n"
+          "  - {op: sum, name: b, x: a, axis: 0}\n  - {op: max, name: c, x: b, axis: 0}\n"
+          "  - {op: mean, name: out, x: c}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: gemm, name: a, a: x, b: x, trans_a: true}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: gemm, name: a, a: x, b: t, trans_b: true}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_STEPS },
+        /* under another shape, in which the rows are elsewhere, or mixed with others */
+        { "  - {op: reshape, name: a, x: xw, shape: [29, 1, 11]}\n"
+          "  - {op: sum, name: b, x: a, axis: 1}\n  - {op: mean, name: out, x: b}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: reshape, name: a, x: xw, shape: [1, 29, 11]}\n"
+          "  - {op: sum, name: b, x: a, axis: [1, 2]}\n"
+          "  - {op: reshape, name: out, x: b, shape: []}",
+          GX_AVERAGE_SUM },
+        { "  - {op: reshape, name: a, x: xw, shape: [319]}\n"
+          "  - {op: reshape, name: b, x: a, shape: [29, 11]}\n"
+          "  - {op: sum, name: c, x: b, axis: 1}\n  - {op: mean, name: out, x: c}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: reshape, name: a, x: xw, shape: [11, 29]}\n"
+          "  - {op: sum, name: b, x: a, axis: 0}\n  - {op: mean, name: out, x: b}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: transpose, name: xt, x: xw}\n"
+          "  - {op: reshape, name: a, x: xt, shape: [319]}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: slice, name: a, x: xw, axis: 1, start: 2, stop: 5}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: slice, name: a, x: xw, axis: 0, start: 2, stop: 5}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_STEPS },
+        { "  - {op: concat, name: a, x: [xw, t], axis: 1}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_MEAN },
+        { "  - {op: concat, name: a, x: [xw, t], axis: 0}\n"
+          "  - {op: mean, name: out, x: a}",
+          GX_AVERAGE_STEPS },
         { "  - {op: cast, name: c, x: s, dtype: f32}\n"
           "  - {op: reshape, name: out, x: c, shape: []}",
           GX_AVERAGE_SUM },

@@ -207,10 +207,11 @@ GX_API gx_file_info gx_graph_file(const gx_graph *graph, size_t i);
  * outputs, metrics. i beyond the end gives NULL. */
 GX_API const char *gx_graph_logged(const gx_graph *graph, size_t i);
 /* How values of several steps become one: what one batch of all their rows would have.
- * The mean, weighted by the rows of each step; for a perplexity the exponential of such a
+ * The mean, weighted by the rows of each step, or by those that count where a loss has
+ * `ignore_index` (gx_graph_logged_labels); for a perplexity the exponential of such a
  * mean of the loss; for what is a sum over the rows, as a loss with `reduction: sum`, the
- * sum. Where none of them gives that, as for a sum and a mean in one loss, the mean of
- * the steps, each counting the same. */
+ * sum. Where none of them gives that, as for a sum and a mean in one loss, a maximum or a
+ * square of a mean, the mean of the steps, each counting the same. */
 typedef enum gx_average {
     GX_AVERAGE_MEAN,
     GX_AVERAGE_EXP_OF_MEAN_LOG,
@@ -218,6 +219,9 @@ typedef enum gx_average {
     GX_AVERAGE_STEPS
 } gx_average;
 GX_API gx_average gx_graph_logged_average(const gx_graph *graph, size_t i);
+/* The input whose labels say which rows count in column i, for gx_state_count_labels;
+ * NULL: all do. A step in which none counts tells nan, and has no weight. */
+GX_API const char *gx_graph_logged_labels(const gx_graph *graph, size_t i);
 enum { GX_MAX_LOGGED = 6, GX_LOG_ROWS = 4096 };
 /* The learning rate that the optimizer starts with; 0 when there is none. Groups of
  * parameters may have others: state "gexec.lr.N". */
