@@ -13,32 +13,6 @@ static bool on_cpu(const gx_exec *exec)
 
 /* --- what is fed --- */
 
-/* How the program goes through its part is what its last op does to the counters. */
-static gx_status read_walk(const gx_exec *exec, gx_walk *walk, gx_error *err)
-{
-    const gx_graph *graph = exec->plan->graph;
-    const gx_data_spec *data = &graph->data;
-    const bool train = graph->kind == GX_TRAIN;
-    const gx_node *end = NULL;
-
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        if (strcmp(graph->nodes[i].op_name, "step.end") == 0)
-            end = &graph->nodes[i];
-    if (!end)
-        return GX_FAIL(err, GX_ERR_MODEL,
-                       "the data stream, and no step.end counts their rows");
-    *walk = (gx_walk){
-        .part = train ? GX_PART_TRAIN : GX_PART_HELD,
-        .shuffle = data->shuffle && train,
-        .seed = exec->state->seed,
-        .batch = graph->values[data->columns[0].input].dim[0],
-        .taken = end->attr[GX_STEP_BATCH].i,
-        .total = end->attr[GX_STEP_TOTAL].i,
-        .need = end->attr[GX_STEP_NEED].i,
-    };
-    return GX_OK;
-}
-
 static size_t aligned(size_t bytes)
 {
     return (bytes + GX_ALIGNMENT - 1) / GX_ALIGNMENT * GX_ALIGNMENT;
@@ -70,7 +44,7 @@ static gx_status describe(gx_exec *exec, gx_error *err)
     const gx_data_spec *data = &exec->plan->graph->data;
     gx_feed *feed = exec->feed;
 
-    GX_TRY(read_walk(exec, &feed->walk, err));
+    GX_TRY(gx_walk_of(exec->plan->graph, exec->state->seed, &feed->walk, err));
     feed->columns = gx_arena_alloc(exec->memory, data->n_columns * sizeof *feed->columns);
     feed->picked = gx_arena_alloc(exec->memory,
                                   (size_t)(feed->walk.batch + 1) * sizeof *feed->picked);

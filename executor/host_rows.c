@@ -198,20 +198,46 @@ const gx_host_column *gx_host_rows_find(const gx_host_rows *rows, const char *in
 
 /* --- batches --- */
 
+gx_status gx_walk_of(const gx_graph *graph, uint64_t seed, gx_walk *walk, gx_error *err)
+{
+    const gx_data_spec *data = &graph->data;
+    const bool train = graph->kind == GX_TRAIN;
+    const gx_node *end = NULL;
+
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        if (strcmp(graph->nodes[i].op_name, "step.end") == 0)
+            end = &graph->nodes[i];
+    if (!end)
+        return GX_FAIL(err, GX_ERR_MODEL, "no step.end counts the rows of the data");
+    *walk = (gx_walk){
+        .part = train ? GX_PART_TRAIN : GX_PART_HELD,
+        .shuffle = data->shuffle && train,
+        .seed = seed,
+        .batch = graph->values[data->columns[0].input].dim[0],
+        .taken = end->attr[GX_STEP_BATCH].i,
+        .total = end->attr[GX_STEP_TOTAL].i,
+        .need = end->attr[GX_STEP_NEED].i,
+    };
+    return GX_OK;
+}
+
+int64_t gx_walk_place(const gx_walk *walk, int64_t n, gx_position at, int64_t j)
+{
+    const int64_t i = at.sample + j < n ? at.sample + j : n - 1;
+
+    return walk->shuffle ? gx_shuffle_index((uint32_t)i, (uint32_t)n, walk->seed,
+                                            (uint32_t)at.epoch)
+                         : i;
+}
+
 void gx_host_rows_pick(const gx_host_rows *rows, const gx_walk *walk, gx_position at,
                        int32_t *picked)
 {
     const int32_t *list = rows->list[walk->part];
     const int64_t n = rows->n_listed[walk->part];
 
-    for (int64_t j = 0; j < walk->batch; j++) {
-        int64_t i = at.sample + j < n ? at.sample + j : n - 1;
-
-        if (walk->shuffle)
-            i = gx_shuffle_index((uint32_t)i, (uint32_t)n, walk->seed,
-                                 (uint32_t)at.epoch);
-        picked[j] = list[i];
-    }
+    for (int64_t j = 0; j < walk->batch; j++)
+        picked[j] = list[gx_walk_place(walk, n, at, j)];
 }
 
 void gx_walk_advance(const gx_walk *walk, gx_position *at)

@@ -56,6 +56,11 @@ typedef struct gx_walk {
     int64_t total, need;
 } gx_walk;
 
+/* As the program's last op moves its counters on. */
+gx_status gx_walk_of(const gx_graph *graph, uint64_t seed, gx_walk *walk,
+                     gx_error *err) GX_MUST_CHECK;
+/* Where row j of the batch at a position stands in the list of the part's n rows. */
+int64_t gx_walk_place(const gx_walk *walk, int64_t n, gx_position at, int64_t j);
 /* The rows of the batch at a position, as `gather` takes them. */
 void gx_host_rows_pick(const gx_host_rows *rows, const gx_walk *walk, gx_position at,
                        int32_t *picked);

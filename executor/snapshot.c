@@ -20,6 +20,8 @@ void gx_state_forget(gx_state *state, const char *written)
         for (int i = 0; i < 2; i++)
             if (strcmp(counters[part][i], written) == 0)
                 state->at[part].known = false;
+    if (strncmp(written, "data.", strlen("data.")) == 0)
+        gx_label_counts_free(state);
 }
 
 gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err)

@@ -396,6 +396,7 @@ void gx_state_free(gx_state *state)
             gx_device_leave(state->device, previous);
         gx_device_close(state->device);
     }
+    gx_label_counts_free(state);
     gx_host_rows_free(state->rows);
     gx_arena_free(state->arena);
     free(state);

@@ -17,6 +17,8 @@ typedef struct gx_entry {
     const struct gx_entry *copy; /* of a master: the parameter that is rounded from it */
 } gx_entry;
 
+typedef struct gx_label_counts gx_label_counts; /* label_counts.c */
+
 struct gx_state {
     gx_device *device;
     uint64_t seed;
@@ -29,9 +31,10 @@ struct gx_state {
     size_t block_bytes;
     void *data_block;
     size_t data_bytes;
-    gx_arena *arena;            /* names */
-    gx_host_rows *rows;         /* of data that stream; NULL: none do */
-    gx_position at[GX_N_PARTS]; /* where streaming programs stand */
+    gx_arena *arena;               /* names */
+    gx_host_rows *rows;            /* of data that stream; NULL: none do */
+    gx_position at[GX_N_PARTS];    /* where streaming programs stand */
+    gx_label_counts *label_counts; /* as far as anyone asked */
 };
 
 struct gx_snapshot {
@@ -64,9 +67,12 @@ static inline int64_t gx_entry_count(const gx_entry *entry)
     return n;
 }
 
+void gx_label_counts_free(gx_state *state);
+
 /* --- snapshot.c --- */
 
-/* The tensor of that name was written: where it counts rows, nothing is known. */
+/* The tensor of that name was written: where it counts rows, or is of the data, nothing
+ * that follows from it is known. */
 void gx_state_forget(gx_state *state, const char *written);
 /* Where programs of a part stand, read from the device where it is not known: that
  * waits. */

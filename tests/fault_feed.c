@@ -325,6 +325,35 @@ static void timing_a_plan_needs_no_files(void **state)
     assert_int_equal(fake_live(), 0);
 }
 
+/* As on the CPU, whichever side has the data set. */
+static void labels_are_counted_on_a_device_too(void **state)
+{
+    (void)state;
+    test_rows_write();
+    for (int k = 0; k < 2; k++) {
+        gx_graph *graph =
+            test_rows_load_ignoring(GX_TRAIN, k ? GX_STREAM_ON : GX_STREAM_OFF, 0);
+        int64_t counts[2][9];
+        gx_error err;
+
+        for (int device = GX_CPU; device <= 0; device++) {
+            const gx_state_options options = { .device = device, .seed = 3 };
+            gx_state *made;
+
+            assert_ok(gx_state_create((const gx_graph *const *)&graph, 1, &options, &made,
+                                      &err),
+                      &err);
+            assert_ok(gx_state_count_labels(made, graph, 0, 16, 1, 9, counts[device == 0],
+                                            &err),
+                      &err);
+            gx_state_free(made);
+        }
+        assert_memory_equal(counts[0], counts[1], sizeof counts[0]);
+        gx_graph_free(graph);
+    }
+    assert_int_equal(fake_live(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_batch_made_ahead_is_dropped_after_a_restore),
         cmocka_unit_test(the_next_run_is_whole_after_a_failure),
         cmocka_unit_test(timing_a_plan_needs_no_files),
+        cmocka_unit_test(labels_are_counted_on_a_device_too),
     };
 
     path_start(false);

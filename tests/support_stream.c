@@ -38,8 +38,8 @@ void test_rows_write(void)
         &(gx_tensor){ .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = split });
 }
 
-gx_graph *test_rows_load(gx_kind kind, gx_streaming stream, int64_t batch_rows,
-                         const char *precision, const char *more)
+static gx_graph *load(gx_kind kind, gx_streaming stream, int64_t batch_rows,
+                      const char *precision, const char *more, const char *of_loss)
 {
     const gx_load_options options = { .kind = kind,
                                       .batch_rows = batch_rows,
@@ -54,12 +54,23 @@ gx_graph *test_rows_load(gx_kind kind, gx_streaming stream, int64_t batch_rows,
              "inputs:\n  x: {shape: [batch, 3]}\n  y: {shape: [batch], dtype: i32}\n"
              "params: {w: {shape: [3, 4], init: he_normal}, b: {shape: [4]}}\n"
              "ops:\n  - {op: gemm, name: fc, a: x, b: w, epilogue: {bias: b}, out: h}\n"
-             "  - {op: softmax_cross_entropy, name: loss, logits: h, labels: y}\n"
+             "  - {op: softmax_cross_entropy, name: loss, logits: h, labels: y%s}\n"
              "backward: loss\noptimizer: {adamw: {lr: 0.05}}\n"
              "metrics: {accuracy: {logits: h, labels: y}}\noutputs: [loss, x, y]\n",
-             precision, more);
+             precision, more, of_loss);
     assert_ok(gx_graph_parse(text, strlen(text), "rows.yaml", test_folder(), &options,
                              &graph, NULL, &err),
               &err);
     return graph;
+}
+
+gx_graph *test_rows_load(gx_kind kind, gx_streaming stream, int64_t batch_rows,
+                         const char *precision, const char *more)
+{
+    return load(kind, stream, batch_rows, precision, more, "");
+}
+
+gx_graph *test_rows_load_ignoring(gx_kind kind, gx_streaming stream, int64_t batch_rows)
+{
+    return load(kind, stream, batch_rows, "f32", "", ", ignore_index: 2");
 }

@@ -14,5 +14,7 @@ void test_rows_write(void);
  * rows, and an evaluation one of 8 and one of 2. `more` stands in the section data. */
 gx_graph *test_rows_load(gx_kind kind, gx_streaming stream, int64_t batch_rows,
                          const char *precision, const char *more);
+/* The same, but that its loss ignores the label 2. */
+gx_graph *test_rows_load_ignoring(gx_kind kind, gx_streaming stream, int64_t batch_rows);
 
 #endif

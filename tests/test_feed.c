@@ -489,6 +489,90 @@ static void what_does_not_fit_is_told(void **state)
     free(path);
 }
 
+/* Labels of the step's batch that are not 2. */
+static int64_t count_in_batch(gx_exec *exec, int64_t rows)
+{
+    int32_t y[TEST_ROWS];
+    gx_tensor host = { .dtype = GX_I32, .rank = 1, .dim = { rows }, .data = y };
+    gx_error err = { 0 };
+    int64_t n = 0;
+
+    assert_ok(gx_exec_read(exec, "y", &host, &err), &err);
+    for (int64_t i = 0; i < rows; i++)
+        n += y[i] != 2;
+    return n;
+}
+
+/* Whole batches of three epochs, past the last row too, and of the held-out rows. */
+static void count_a_program(gx_kind kind, gx_streaming stream, int64_t rows)
+{
+    const gx_state_options options = { .device = GX_CPU, .seed = 5 };
+    gx_graph *graph = test_rows_load_ignoring(kind, stream, 0);
+    int64_t counts[12] = { 0 };
+    gx_state *state;
+    gx_plan *plan;
+    gx_exec *exec;
+    gx_error err = { 0 };
+
+    assert_string_equal(gx_graph_logged_labels(graph, 0), "y");
+    assert_null(gx_graph_logged_labels(graph, 1)); /* accuracy */
+    assert_ok(gx_state_create((const gx_graph *const *)&graph, 1, &options, &state, &err),
+              &err);
+    assert_ok(gx_plan_create(graph, &(gx_plan_options){ .device = GX_CPU }, &plan, &err),
+              &err);
+    assert_ok(gx_exec_create(plan, state, NULL, &exec, &err), &err);
+    assert_ok(gx_state_count_labels(state, graph, 0, 0, 0, 12, counts, &err), &err);
+    for (int i = 0; i < 12; i++) {
+        assert_ok(gx_exec_run(exec, GX_MODE_CPU, 1, &err), &err);
+        assert_int_equal(counts[i], count_in_batch(exec, rows));
+    }
+    assert_fails(gx_state_count_labels(state, graph, 1, 0, 0, 1, counts, &err),
+                 GX_ERR_ARGUMENT, &err, "column 1 of the log leaves out no rows");
+    assert_fails(gx_state_count_labels(state, graph, 0, TEST_ROWS, 0, 1, counts, &err),
+                 GX_ERR_ARGUMENT, &err, "sample 41 of epoch 0 is none of the");
+    gx_exec_free(exec);
+    gx_plan_free(plan);
+    gx_state_free(state);
+    gx_graph_free(graph);
+}
+
+static void labels_that_count_are_those_of_the_batch(void **state)
+{
+    (void)state;
+    test_rows_write();
+    for (int k = 0; k < 2; k++) {
+        count_a_program(GX_TRAIN, k ? GX_STREAM_ON : GX_STREAM_OFF, 8);
+        count_a_program(GX_EVAL, k ? GX_STREAM_ON : GX_STREAM_OFF, 8);
+    }
+}
+
+/* Labels that are written by hand are counted anew. */
+static void written_labels_are_counted(void **state)
+{
+    gx_graph *graph = test_rows_load_ignoring(GX_TRAIN, GX_STREAM_OFF, 0);
+    int32_t y[TEST_ROWS];
+    const gx_tensor host = {
+        .dtype = GX_I32, .rank = 1, .dim = { TEST_ROWS }, .data = y
+    };
+    int64_t count = -1;
+    gx_state *made;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_state_create((const gx_graph *const *)&graph, 1,
+                              &(gx_state_options){ .device = GX_CPU }, &made, &err),
+              &err);
+    for (int32_t label = 1; label <= 2; label++) {
+        for (int i = 0; i < TEST_ROWS; i++)
+            y[i] = label;
+        assert_ok(gx_state_write(made, "data.y", &host, &err), &err);
+        assert_ok(gx_state_count_labels(made, graph, 0, 0, 0, 1, &count, &err), &err);
+        assert_int_equal(count, label == 2 ? 0 : 8);
+    }
+    gx_state_free(made);
+    gx_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +586,8 @@ int main(void)
         cmocka_unit_test(what_streaming_costs_is_counted),
         cmocka_unit_test(labels_are_checked_when_the_files_are_opened),
         cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(labels_that_count_are_those_of_the_batch),
+        cmocka_unit_test(written_labels_are_counted),
     };
 
     return cmocka_run_group_tests_name("feed", tests, NULL, NULL);

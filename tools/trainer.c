@@ -16,6 +16,7 @@ enum { TRAINING_STEPS = 100 }; /* of a model without data */
 /* Figures on their way to one for all rows. */
 typedef struct sums {
     double value[GX_MAX_LOGGED];
+    double weight[GX_MAX_LOGGED]; /* rows, or labels that count */
     int64_t rows, steps;
 } sums;
 
@@ -24,11 +25,21 @@ typedef struct trainer {
     gx_history *history;
     gx_progress progress;
     gx_data_info data;
-    int64_t row;   /* of the epoch, as the device's counter has it */
-    int64_t piece; /* steps of the next piece */
-    sums epoch;    /* of the epoch under way */
-    bool partial;  /* its first rows were not seen */
+    int64_t row;      /* of the epoch, as the device's counter has it */
+    int32_t epoch_at; /* which epoch that is, by its counter */
+    int64_t piece;    /* steps of the next piece */
+    sums epoch;       /* of the epoch under way */
+    bool partial;     /* its first rows were not seen */
+    /* Of each step of a piece the labels that count in each column whose mean leaves some
+     * out, GX_LOG_ROWS a column; NULL: there is no such column. */
+    int64_t *counts;
 } trainer;
+
+/* Whether the mean in column c of the log leaves labels of the data out. */
+static bool leaves_out(const trainer *t, const gx_graph *graph, size_t c)
+{
+    return t->data.n_train > 0 && gx_graph_logged_labels(graph, c) != NULL;
+}
 
 /* --- the losses --- */
 
@@ -49,14 +60,17 @@ static gx_status grow(gx_history *history, int64_t n, gx_error *err)
 }
 
 /* Looks for the first loss that is no number, in the rows from `first` on, and says so.
- */
+ * The mean of no labels is none, and no mistake. */
 static void note_not_finite(trainer *t, int64_t first)
 {
+    const gx_graph *const graph = t->session->graph[GX_PROGRAM_TRAIN];
+    const bool may_be_none = leaves_out(t, graph, 0);
     gx_history *const history = t->history;
     char line[80];
 
     for (int64_t i = first; i < history->n_rows && !history->not_finite_from; i++)
-        if (!isfinite(history->rows[i * (int64_t)history->n_columns])) {
+        if (!isfinite(history->rows[i * (int64_t)history->n_columns]) &&
+            !(may_be_none && t->counts[i - first] == 0)) {
             history->not_finite_from = i + 1;
             snprintf(line, sizeof line,
                      "gexec run: the loss is not finite from step %lld on",
@@ -67,24 +81,47 @@ static void note_not_finite(trainer *t, int64_t first)
 
 /* --- figures of many rows --- */
 
+/* Asks how many labels count in each of n steps from `sample` of `epoch` on. */
+static gx_status count_labels(trainer *t, gx_program program, int64_t sample,
+                              int32_t epoch, int64_t n, gx_error *err)
+{
+    const gx_graph *const graph = t->session->graph[program];
+
+    for (size_t c = 0; c < GX_MAX_LOGGED; c++)
+        if (leaves_out(t, graph, c))
+            GX_TRY(gx_state_count_labels(t->session->state, graph, c, (int32_t)sample,
+                                         epoch, n, t->counts + c * GX_LOG_ROWS, err));
+    return GX_OK;
+}
+
 /* What a value of one step adds. A perplexity is the exponential of a mean, so it is the
  * logarithms that are added; a sum over the rows has their number in it. */
-static double weigh(double value, gx_average average, int64_t rows)
+static double weigh(double value, gx_average average, double weight)
 {
     if (average == GX_AVERAGE_SUM || average == GX_AVERAGE_STEPS)
         return value;
-    return (average == GX_AVERAGE_EXP_OF_MEAN_LOG ? log(value) : value) * (double)rows;
+    return (average == GX_AVERAGE_EXP_OF_MEAN_LOG ? log(value) : value) * weight;
 }
 
-static void add_rows(sums *all, const gx_graph *graph, const double *values,
-                     size_t n_columns, int64_t n_steps, int64_t rows)
+/* Adds what n steps of `rows` rows each told, and count_labels counted. */
+static void add_rows(const trainer *t, sums *all, const gx_graph *graph,
+                     const double *values, size_t n_columns, int64_t n_steps,
+                     int64_t rows)
 {
     for (size_t c = 0; c < n_columns; c++) {
         const gx_average average = gx_graph_logged_average(graph, c);
+        const int64_t *const counts =
+            leaves_out(t, graph, c) ? t->counts + c * GX_LOG_ROWS : NULL;
 
-        for (int64_t i = 0; i < n_steps; i++)
-            all->value[c] +=
-                weigh(values[i * (int64_t)n_columns + (int64_t)c], average, rows);
+        for (int64_t i = 0; i < n_steps; i++) {
+            const double value = values[i * (int64_t)n_columns + (int64_t)c];
+            const double weight = (double)(counts ? counts[i] : rows);
+
+            if (counts && counts[i] == 0) /* the mean of none is no number */
+                continue;
+            all->value[c] += weigh(value, average, weight);
+            all->weight[c] += weight;
+        }
     }
     all->rows += n_steps * rows;
     all->steps += n_steps;
@@ -96,7 +133,7 @@ static void join(const sums *all, const gx_graph *graph, size_t n_columns,
                  double *figures)
 {
     for (size_t c = 0; c < n_columns; c++) {
-        const double sum = all->value[c], mean = sum / (double)all->rows;
+        const double sum = all->value[c], mean = sum / all->weight[c];
 
         switch (gx_graph_logged_average(graph, c)) {
         case GX_AVERAGE_MEAN:
@@ -187,7 +224,7 @@ static gx_status fetch_log(trainer *t, gx_exec *exec, gx_program program, int64_
     GX_TRY(gx_exec_log(
         exec, n, history->rows + history->n_rows * (int64_t)history->n_columns, err));
     history->n_rows += n;
-    add_rows(&t->epoch, t->session->graph[program],
+    add_rows(t, &t->epoch, t->session->graph[program],
              history->rows + (history->n_rows - n) * (int64_t)history->n_columns,
              history->n_columns, n, t->session->rows[program]);
     note_not_finite(t, history->n_rows - n);
@@ -205,9 +242,10 @@ static size_t read_names(const gx_graph *graph, const char **names)
 
 /* --- evaluation --- */
 
-/* Runs n steps of an evaluation program and adds its figures, weighted by its rows. */
-static gx_status evaluate_program(trainer *t, gx_program program, int64_t n_steps,
-                                  sums *all, gx_error *err)
+/* Runs n steps of an evaluation program from row `row` of the held-out ones on, and adds
+ * its figures. */
+static gx_status evaluate_program(trainer *t, gx_program program, int64_t row,
+                                  int64_t n_steps, sums *all, gx_error *err)
 {
     gx_session *const session = t->session;
     const size_t n_columns = t->history->n_held_columns;
@@ -226,11 +264,14 @@ static gx_status evaluate_program(trainer *t, gx_program program, int64_t n_step
 
         st = gx_exec_run(exec, session->mode, n, err);
         if (st == GX_OK)
+            st = count_labels(t, program, row, 0, n, err);
+        if (st == GX_OK)
             st = gx_exec_log(exec, n, rows, err);
         if (st == GX_OK)
-            add_rows(all, session->graph[program], rows, n_columns, n,
+            add_rows(t, all, session->graph[program], rows, n_columns, n,
                      session->rows[program]);
         n_steps -= n;
+        row += n * session->rows[program];
     }
     free(rows);
     return st;
@@ -253,9 +294,11 @@ static gx_status evaluate(trainer *t, gx_error *err)
 
     if (history->n_held_columns == 0)
         return GX_OK;
-    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL, n_held / t->data.batch, &all, err));
-    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL_SHORT, n_held % t->data.batch ? 1 : 0,
-                            &all, err));
+    const int64_t n_whole = n_held / t->data.batch;
+
+    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL, 0, n_whole, &all, err));
+    GX_TRY(evaluate_program(t, GX_PROGRAM_EVAL_SHORT, n_whole * t->data.batch,
+                            n_held % t->data.batch ? 1 : 0, &all, err));
     GX_TRY(append(&history->evaluations, &history->n_evaluations, t, n_held, &evaluation,
                   err));
     join(&all, graph, history->n_held_columns, evaluation->value);
@@ -305,6 +348,7 @@ static bool advance(trainer *t, gx_program program, int64_t n)
     if (t->data.n_train - t->row >= need)
         return false;
     t->row = 0;
+    t->epoch_at++;
     t->history->epochs++;
     return true;
 }
@@ -343,6 +387,7 @@ static gx_status step_piece(trainer *t, bool *epoch_ended, gx_error *err)
     t->history->last = exec;
     t->history->last_program = program;
     GX_TRY(gx_exec_run(exec, session->mode, n, err));
+    GX_TRY(count_labels(t, program, t->row, t->epoch_at, n, err)); /* while they run */
     GX_TRY(gx_exec_sync(exec, err));
     GX_TRY(fetch_log(t, exec, program, n, err));
     *epoch_ended = advance(t, program, n);
@@ -386,6 +431,8 @@ static gx_status find_row(trainer *t, gx_error *err)
     if (t->data.n_train <= 0)
         return GX_OK;
     GX_TRY(gx_state_read(t->session->state, "gexec.sample", &counter, err));
+    counter.data = &t->epoch_at;
+    GX_TRY(gx_state_read(t->session->state, "gexec.epoch", &counter, err));
     if (sample < 0 || sample >= t->data.n_train)
         return GX_FAIL(err, GX_ERR_DATA,
                        "gexec.sample is %d: expected a training row, 0 to %lld", sample,
@@ -481,6 +528,20 @@ static void add_waits(const gx_session *session, gx_history *history)
         }
 }
 
+/* A place for what count_labels counts, where any program leaves labels out. */
+static gx_status make_counts(trainer *t, gx_error *err)
+{
+    bool any = false;
+
+    for (int i = 0; i < GX_N_PROGRAMS; i++)
+        for (size_t c = 0; t->session->graph[i] && c < GX_MAX_LOGGED; c++)
+            any |= leaves_out(t, t->session->graph[i], c);
+    if (!any)
+        return GX_OK;
+    t->counts = malloc((size_t)GX_MAX_LOGGED * GX_LOG_ROWS * sizeof *t->counts);
+    return t->counts ? GX_OK : GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
+}
+
 gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
 {
     trainer t = {
@@ -496,10 +557,12 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
     GX_TRY(find_row(&t, err));
     GX_TRY(set_goal(&t, err));
     GX_TRY(check_counter(&t, err));
+    GX_TRY(make_counts(&t, err));
     remark_short(&t);
     gx_interrupt_watch();
     gx_progress_begin(&t.progress, session->args->quiet);
     st = steps(&t, err);
+    free(t.counts);
     add_waits(session, history);
     gx_progress_end(&t.progress);
     return st;

@@ -112,6 +112,14 @@ GX_API void gx_snapshot_free(gx_snapshot *snapshot);
 GX_API gx_status gx_state_set_rate(gx_state *state, double rate,
                                    gx_error *err) GX_MUST_CHECK;
 
+/* For column i of the log whose mean leaves rows out (gx_graph_logged_labels): the labels
+ * that count in each of the n steps that a program of the graph does from `sample` of
+ * `epoch` on, as gexec.sample and gexec.epoch have them before. Exact: from the labels
+ * themselves, which are read at the first call. */
+GX_API gx_status gx_state_count_labels(gx_state *state, const gx_graph *graph, size_t i,
+                                       int32_t sample, int32_t epoch, int64_t n_steps,
+                                       int64_t *counts, gx_error *err) GX_MUST_CHECK;
+
 /* --- plan --- */
 
 typedef struct gx_plan gx_plan;

@@ -88,6 +88,60 @@ for batch in 2 3 5 8; do
     [ "$(grep -c '"loss": 14' "$work/tiny.json")" = 2 ] || fail "$last: the JSON has another sum held out"
 done
 
+# By hand: a row of logits x and 0 costs log(1 + exp(x)) with label 1, log(1 + exp(-x)) with
+# label 0. x is as above. In training the rows 1 and 2 are ignored, all of the first batch of
+# two; 3 and 4 have label 1, and 5 has label 0: a mean of 7.073452 / 3. Held out 1 and 2 have
+# label 1, and 3, the last batch of two, is ignored: 3.440190 / 2.
+zero='\000\000\000\000' ignored='\234\377\377\377' first='\001\000\000\000'
+npy "$work/pairs.npy" '<f4' '8, 2' "$one$zero$two$zero$three$zero\\000\\000\\200\\100$zero\\000\\000\\240\\100$zero$one$zero$two$zero$three$zero"
+npy "$work/some.npy" '<i4' 8 "$ignored$ignored$first$first$zero$first$first$ignored"
+cat >"$work/some.yaml" <<'END'
+gexec: 1
+dims: {batch: 2}
+precision: f32
+data: {x: pairs.npy, y: some.npy, split: held.npy, epochs: 2}
+inputs: {x: {shape: [batch, 2]}, y: {shape: [batch], dtype: i32}}
+params: {w: {shape: [2], init: {constant: 1}}}
+ops:
+  - {op: mul, name: xw, a: x, b: w}
+  - {op: softmax_cross_entropy, name: loss, logits: xw, labels: y, ignore_index: -100}
+  - {op: softmax_cross_entropy, name: all, logits: xw, labels: y, ignore_index: -100, reduction: sum}
+  - {op: mul, name: ww, a: w, b: w}
+  - {op: sum, name: penalty, x: ww}
+  - {op: add, name: more, a: loss, b: penalty}
+  - {op: mean, name: x2, x: xw}
+  - {op: add, name: two, a: loss, b: x2}
+metrics: {perplexity: {loss: loss}}
+backward: loss
+optimizer: {sgd: {lr: 0}}
+outputs: [all, more, x2, two]
+END
+some() # some FLAG...: all figures but that of two means over different rows
+{
+    run 0 run "$work/some.yaml" --device cpu "$@"
+    out '^  last epoch +loss 2\.35782  all 7\.07345 \(sum\)  more 4\.35782  x2 1\.5  two [0-9a-z.]+ \(mean of steps\)  perplexity 10\.5679  \(5 rows\)$'
+    out '^  held out +loss 1\.72009  all 3\.44019 \(sum\)  more 3\.72009  x2 1  two [0-9a-z.]+ \(mean of steps\)  perplexity 5\.58506  \(3 rows\)$'
+}
+for batch in 1 2 3 4 5 8; do
+    some --set batch=$batch
+    ! grep -q 'not finite' "$work/err" || fail "$last: a batch without labels is taken for a mistake"
+    some --set batch=$batch --stream -q
+done
+sed 's/epochs: 2/epochs: 3, shuffle: true/' "$work/some.yaml" >"$work/order.yaml"
+mv "$work/order.yaml" "$work/some.yaml"
+for batch in 1 2 3; do
+    some --set batch=$batch -q
+    some --set batch=$batch -q --stream
+done
+# What follows a part of such an epoch starts where the shuffle stands.
+run 0 run "$work/some.yaml" --device cpu -q --steps 4 --out "$work/part"
+some --set batch=2 -q --resume "$work/part" --epochs 2
+# Labels that a slice made cannot be counted: that is said.
+sed '/op: mul, name: xw/a\  - {op: slice, name: z, x: y, axis: 0, start: 0, stop: batch}' "$work/some.yaml" |
+    sed '/name: loss/s/labels: y/labels: z/' >"$work/slice.yaml"
+run 0 run "$work/slice.yaml" --device cpu -q
+out '^  held out +loss nan \(mean of steps\)  all 3\.44019 \(sum\)'
+
 run 0 run "$digits" --device cpu --steps 1 -q --json -
 json "$work/out"
 
