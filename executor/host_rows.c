@@ -29,7 +29,8 @@ static gx_status check_chunk(const gx_host_column *column, int64_t first, int64_
         if (column->dtype == GX_I32)
             GX_TRY(gx_check_label(gx_scaled(chunk[i], column->scale, column->shift),
                                   column->index_limit, column->index_ignored,
-                                  column->path, &file, first + i, err));
+                                  column->index_advice, column->path, &file, first + i,
+                                  err));
     }
     return GX_OK;
 }
@@ -94,8 +95,8 @@ static gx_status open_column(gx_host_rows *rows, const gx_graph *graph,
                                 .shift = from->shift };
     if (!column->name || !column->path)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of memory for data");
-    gx_find_limit(graphs, n_graphs, input->name, &column->index_limit,
-                  &column->index_ignored);
+    gx_find_limit(graphs, n_graphs, input->name, rows->arena, &column->index_limit,
+                  &column->index_ignored, &column->index_advice);
     for (int i = 1; i < input->rank; i++)
         column->width *= input->dim[i];
     rows->n_columns++;

@@ -23,6 +23,7 @@ typedef struct gx_host_column {
     int64_t width;    /* elements of a row */
     double scale, shift;
     int64_t index_limit, index_ignored; /* 0: none */
+    const char *index_advice; /* what to do about a label that is refused, or "" */
     gx_npy_rows rows;
 } gx_host_column;
 

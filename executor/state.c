@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builder.h"
+#include "infer.h"
 #include "need.h"
 #include "number.h"
 #include "resolve.h"
@@ -121,10 +123,34 @@ static int compare_entries(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *name,
-                   int64_t *limit, int64_t *ignored)
+/* The op that set the limit of a value, and what can be done where it refuses a label. */
+static const char *advice_of(const gx_graph *graph, const gx_value *value,
+                             gx_arena *arena)
 {
-    *limit = *ignored = 0;
+    const int32_t id =
+        value->index_node ? gx_graph_node_id(graph, value->index_node) : -1;
+    const gx_op *op = id >= 0 ? graph->nodes[id].op : NULL;
+    const char *what = "is what reads it";
+    const char *advice;
+    int field;
+
+    if (!op)
+        return "";
+    if (gx_field_find(op, "ignore_index", &field))
+        what = graph->nodes[id].attr[field].present ? "ignores another"
+                                                    : "is given no ignore_index";
+    else if (gx_field_find(op, "labels", &field))
+        what = "takes no ignore_index: leave it out, or give it labels of its own";
+    advice = gx_arena_format(arena, "; '%s' (%s) %s", value->index_node, op->name, what);
+    return advice ? advice : "";
+}
+
+void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *name,
+                   gx_arena *arena, int64_t *limit, int64_t *ignored, const char **advice)
+{
+    gx_value all = { .index_limit = 0 };
+    const gx_graph *of = NULL;
+
     for (size_t g = 0; g < n_graphs; g++) {
         const char *input = strncmp(name, "data.", 5) == 0 ? name + 5 : name;
         const int32_t ids[] = { gx_graph_value_id(graphs[g], name),
@@ -135,14 +161,15 @@ void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *n
 
             if (!value || value->index_limit == 0)
                 continue;
-            if (*limit == 0)
-                *ignored = value->index_ignored;
-            else if (*ignored != value->index_ignored)
-                *ignored = 0;
-            if (*limit == 0 || value->index_limit < *limit)
-                *limit = value->index_limit;
+            gx_limit_index_or(&all, value->index_limit, value->index_ignored,
+                              value->index_node);
+            if (all.index_node == value->index_node)
+                of = graphs[g];
         }
     }
+    *limit = all.index_limit;
+    *ignored = all.index_ignored;
+    *advice = of ? advice_of(of, &all, arena) : "";
 }
 
 static gx_status make_entries(gx_state *state, const gx_graph *const *graphs,
@@ -165,8 +192,9 @@ static gx_status make_entries(gx_state *state, const gx_graph *const *graphs,
         entry->rank = value->rank;
         memcpy(entry->dim, value->dim, sizeof entry->dim);
         if (entry->dtype == GX_I32)
-            gx_find_limit(graphs, n_graphs, entry->name, &entry->index_limit,
-                          &entry->index_ignored);
+            gx_find_limit(graphs, n_graphs, entry->name, state->arena,
+                          &entry->index_limit, &entry->index_ignored,
+                          &entry->index_advice);
         state->by_name[i] = entry;
     }
     state->n_entries = n;

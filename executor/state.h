@@ -12,6 +12,7 @@ typedef struct gx_entry {
     int rank;
     int64_t dim[GX_MAX_RANK];
     int64_t index_limit, index_ignored; /* as of the model's values */
+    const char *index_advice; /* what to do about a label that is refused, or "" */
     void *data;
     const struct gx_entry *master; /* what the optimizer updates in place of this one */
     const struct gx_entry *copy; /* of a master: the parameter that is rounded from it */
@@ -101,15 +102,19 @@ static inline double gx_scaled(double value, double scale, double shift)
 }
 
 /* Element i of the tensor in `file`, an i32 column, scaled: `value` has to be an integer,
- * and in [0, limit) where there is a limit, or `ignored` where that is not 0. */
-gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const char *path,
-                         const gx_tensor *file, int64_t i, gx_error *err) GX_MUST_CHECK;
+ * and in [0, limit) where there is a limit, or `ignored` where that is not 0. `advice`
+ * ends the message of a label that is not. */
+gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const char *advice,
+                         const char *path, const gx_tensor *file, int64_t i,
+                         gx_error *err) GX_MUST_CHECK;
 
 /* The tightest limit that any program of the model sets on a value, or on the input that
  * a value "data.INPUT" is gathered for; an index outside is ignored where all of them do
- * so. 0: none. */
+ * so. 0: none. `advice` names the op that asks for it, as the end of a message; it is
+ * written to the arena, or "". */
 void gx_find_limit(const gx_graph *const *graphs, size_t n_graphs, const char *name,
-                   int64_t *limit, int64_t *ignored);
+                   gx_arena *arena, int64_t *limit, int64_t *ignored,
+                   const char **advice);
 
 /* Each number must be an integer in [0, limit), or `ignored` where that is not 0. The
  * message starts with `where` and names the place. */

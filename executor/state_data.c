@@ -104,8 +104,9 @@ static gx_status check_file_shape(const gx_tensor *file, const gx_entry *entry,
 
 /* In an i32 tensor a number with a fraction is a mistake of the file, not to be rounded.
  */
-gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const char *path,
-                         const gx_tensor *file, int64_t i, gx_error *err)
+gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const char *advice,
+                         const char *path, const gx_tensor *file, int64_t i,
+                         gx_error *err)
 {
     char place[PLACE_TEXT], beside[64];
 
@@ -113,9 +114,10 @@ gx_status gx_check_label(double value, int64_t limit, int64_t ignored, const cha
         return GX_FAIL(err, GX_ERR_DATA, "%s: %s: value %.10g is not an i32", path,
                        place_text(file, i, place, sizeof place), gx_unsigned_nan(value));
     if (limit > 0 && !is_allowed(value, limit, ignored))
-        return GX_FAIL(err, GX_ERR_DATA, "%s: %s: label %.0f is not in [0, %lld)%s", path,
-                       place_text(file, i, place, sizeof place), value, (long long)limit,
-                       beside_text(ignored, beside, sizeof beside));
+        return GX_FAIL(err, GX_ERR_DATA, "%s: %s: label %.0f is not in [0, %lld)%s%s",
+                       path, place_text(file, i, place, sizeof place), value,
+                       (long long)limit, beside_text(ignored, beside, sizeof beside),
+                       advice);
     return GX_OK;
 }
 
@@ -127,7 +129,8 @@ static gx_status scale_chunk(const gx_tensor *file, const gx_data_column *column
         out[i] = gx_scaled(element(file, first + i), column->scale, column->shift);
         if (entry->dtype == GX_I32)
             GX_TRY(gx_check_label(out[i], entry->index_limit, entry->index_ignored,
-                                  column->path, file, first + i, err));
+                                  entry->index_advice, column->path, file, first + i,
+                                  err));
     }
     return GX_OK;
 }

@@ -77,6 +77,7 @@ typedef struct gx_value {
                                 by shape, [in, out] */
     int64_t index_limit;     /* I32: values must be in [0, index_limit); 0: any */
     int64_t index_ignored;   /* I32: one value outside that is allowed too; 0: none */
+    const char *index_node;  /* I32: the node that asks for both; NULL: none */
     int32_t producer;        /* node that writes it first, or -1 */
     int32_t n_readers;       /* nodes that read it, counted by the resolver */
     gx_pos pos;

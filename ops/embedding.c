@@ -50,7 +50,7 @@ static void embedding_infer(const gx_graph *graph, const gx_node *node, gx_value
         gx_misfit(list, node, "table", "table has no rows that an index could name");
         return;
     }
-    gx_limit_index(index, table->dim[0]);
+    gx_limit_index(index, table->dim[0], node->name);
     memcpy(dim, index->dim, sizeof dim);
     dim[index->rank] = table->dim[1];
     gx_set_shape(value[GX_EMBEDDING_OUT], table->dtype, index->rank + 1, dim);
@@ -79,7 +79,7 @@ static void embedding_bwd_infer(const gx_graph *graph, const gx_node *node,
                   (long long)rows, (long long)dim[index->rank]);
         return;
     }
-    gx_limit_index(index, rows);
+    gx_limit_index(index, rows, node->name);
     gx_set_shape(value[GX_EMBEDDING_BWD_DTABLE], dy->dtype, 2,
                  (const int64_t[]){ rows, dim[index->rank] });
 }

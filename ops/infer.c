@@ -109,10 +109,13 @@ void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim)
 }
 
 /* 0 is an index wherever there is any, so it stands for none that is ignored. */
-void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored)
+void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored, const char *node)
 {
     if (ignored >= 0 && ignored < limit)
         ignored = 0;
+    if (value->index_limit == 0 || limit < value->index_limit ||
+        (ignored == 0 && value->index_ignored != 0))
+        value->index_node = node;
     if (value->index_limit == 0)
         value->index_ignored = ignored;
     else if (value->index_ignored != ignored)
@@ -121,9 +124,9 @@ void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored)
         value->index_limit = limit;
 }
 
-void gx_limit_index(gx_value *value, int64_t limit)
+void gx_limit_index(gx_value *value, int64_t limit, const char *node)
 {
-    gx_limit_index_or(value, limit, 0);
+    gx_limit_index_or(value, limit, 0, node);
 }
 
 const char *gx_written(const gx_node *node, const char *key)

@@ -26,10 +26,11 @@ bool gx_expect_act_operand(gx_diagnostics *list, const gx_node *node, const char
 /* Shape of an output; NULL is an output that is absent. */
 void gx_set_shape(gx_value *value, gx_dtype dtype, int rank, const int64_t *dim);
 
-/* Values must be in [0, limit) from now on, or in a smaller range that is known. */
-void gx_limit_index(gx_value *value, int64_t limit);
+/* Values must be in [0, limit) from now on, or in a smaller range that is known; `node`
+ * is the one that asks for it. */
+void gx_limit_index(gx_value *value, int64_t limit, const char *node);
 /* The same, but `ignored` is allowed too, unless another reader does not take it. */
-void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored);
+void gx_limit_index_or(gx_value *value, int64_t limit, int64_t ignored, const char *node);
 
 /* The text of a field as the model has it, for a node that is derived from this one; NULL
  * where it is not written. */

@@ -54,14 +54,14 @@ static bool sce_attributes(const gx_node *node, gx_value *labels, int64_t classe
         return false;
     }
     if (!ignored.present) {
-        gx_limit_index(labels, classes);
+        gx_limit_index(labels, classes, node->name);
     } else if (ignored.i < INT32_MIN || ignored.i > INT32_MAX) {
         gx_misfit(list, node, "ignore_index",
                   "ignore_index is %lld, expected an i32, as the labels are",
                   (long long)ignored.i);
         return false;
     } else {
-        gx_limit_index_or(labels, classes, ignored.i);
+        gx_limit_index_or(labels, classes, ignored.i, node->name);
     }
     return true;
 }

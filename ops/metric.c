@@ -41,7 +41,7 @@ static bool label_operands(const gx_node *node, gx_value **value, gx_diagnostics
                   logits->dim[0] == 0 ? "rows" : "classes");
         return false;
     }
-    gx_limit_index(labels, logits->dim[1]);
+    gx_limit_index(labels, logits->dim[1], node->name);
     return true;
 }
 

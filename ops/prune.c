@@ -263,7 +263,7 @@ static void limit_sources(gx_graph *graph, const gx_node *node)
         /* Of what a gather reads, the first operand is the data. */
         if (node->arg[i] >= 0 && (i == 0 || !gathers))
             gx_limit_index_or(&graph->values[node->arg[i]], made->index_limit,
-                              made->index_ignored);
+                              made->index_ignored, made->index_node);
     }
 }
 

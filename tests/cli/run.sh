@@ -141,6 +141,15 @@ sed '/op: mul, name: xw/a\  - {op: slice, name: z, x: y, axis: 0, start: 0, stop
     sed '/name: loss/s/labels: y/labels: z/' >"$work/slice.yaml"
 run 0 run "$work/slice.yaml" --device cpu -q
 out '^  held out +loss nan \(mean of steps\)  all 3\.44019 \(sum\)'
+# A metric has no ignore_index: which op it was, and what to do.
+sed 's/^metrics: .*/metrics: {accuracy: {logits: xw, labels: y}}/' "$work/some.yaml" >"$work/accuracy.yaml"
+for flag in '' --stream; do
+    run 2 run "$work/accuracy.yaml" --device cpu -q $flag
+    err "some\.npy: row 0: label -100 is not in \[0, 2\); 'accuracy' \(accuracy\) takes no ignore_index: leave it out, or give it labels of its own\$"
+done
+sed 's/, ignore_index: -100}/}/' "$work/some.yaml" >"$work/plain.yaml"
+run 2 run "$work/plain.yaml" --device cpu -q
+err "label -100 is not in \[0, 2\); 'loss' \(softmax_cross_entropy\) is given no ignore_index\$"
 
 run 0 run "$digits" --device cpu --steps 1 -q --json -
 json "$work/out"
