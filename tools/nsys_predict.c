@@ -52,31 +52,50 @@ static void print_step(const gx_prediction *prediction, const gx_trace *trace, F
     fputc('\n', out);
 }
 
+/* How many times as fast the graph is at most: tracing slows the eager step and is no
+ * part of the predicted one. < 0: not known. */
+static double most_times(const gx_prediction *prediction)
+{
+    return prediction->eager_ns > 0.0 && prediction->step_ns > 0.0
+               ? prediction->eager_ns / prediction->step_ns
+               : -1.0;
+}
+
+static void print_payback(const gx_prediction *prediction, FILE *out)
+{
+    fputs("  pays back   ", out);
+    if (prediction->payback_steps < 0.0) {
+        fputs("never: the step is no faster than even the traced one\n", out);
+        return;
+    }
+    if (prediction->payback_steps < 1.0)
+        fputs("within the first step at the earliest: ", out);
+    else
+        fprintf(out, "after at least %.0f steps: ", ceil(prediction->payback_steps));
+    fprintf(out, "about %s to capture and instantiate\n",
+            ns_words(prediction->build_ns).text);
+}
+
 static void print_figures(const gx_prediction *prediction, FILE *out)
 {
-    fprintf(out, "  eager       %s a step, as traced\n",
+    const double times = most_times(prediction);
+
+    fprintf(out,
+            "  eager       %s a step, as traced: tracing slows the launches, and by how "
+            "much is not in the trace\n",
             ns_words(prediction->eager_ns).text);
-    fprintf(out, "  as a graph  %s a step (%s to %s), replays back to back",
+    fprintf(out, "  as a graph  %s a step (%s to %s), replays back to back, untraced\n",
             ns_words(prediction->step_ns).text, ns_words(prediction->low_ns).text,
             ns_words(prediction->high_ns).text);
-    if (prediction->eager_ns > 0.0 && prediction->step_ns > 0.0)
-        fprintf(out, ": %.2f times as fast", prediction->eager_ns / prediction->step_ns);
-    fprintf(out, "\n              %s from a replay's first node to its last\n",
+    if (times > 0.0)
+        fprintf(out,
+                "              at most %.2f times as fast: against the traced step\n",
+                times);
+    fprintf(out, "              %s from a replay's first node to its last\n",
             ns_words(prediction->replay_ns).text);
     fprintf(out, "  kernel sum  %s a step: traced times added up, for comparison\n",
             ns_words(prediction->naive_ns).text);
-    if (prediction->payback_steps < 0.0)
-        fputs("  pays back   never: the step is no faster\n", out);
-    else if (prediction->payback_steps < 1.0)
-        fprintf(out,
-                "  pays back   within the first step: about %s to capture and "
-                "instantiate\n",
-                ns_words(prediction->build_ns).text);
-    else
-        fprintf(out,
-                "  pays back   after %.0f steps: about %s to capture and "
-                "instantiate\n",
-                ceil(prediction->payback_steps), ns_words(prediction->build_ns).text);
+    print_payback(prediction, out);
 }
 
 static const char *what_to_do(gx_obstacle_kind kind)
@@ -236,14 +255,15 @@ void gx_nsys_put_prediction(gx_json *json, const gx_nsys_predicted *predicted,
     gx_json_text(json, "why_not", prediction->why_not[0] ? prediction->why_not : NULL);
     if (prediction->by != GX_PREDICT_BY_NONE) {
         put_step(json, prediction, file->trace);
-        gx_json_figure(json, "eager_ns", prediction->eager_ns);
+        gx_json_figure(json, "traced_eager_ns", prediction->eager_ns);
         gx_json_figure(json, "kernel_sum_ns", prediction->naive_ns);
         gx_json_figure(json, "replay_ns", prediction->replay_ns);
         gx_json_figure(json, "step_ns", prediction->step_ns);
         gx_json_figure(json, "low_ns", prediction->low_ns);
         gx_json_figure(json, "high_ns", prediction->high_ns);
         gx_json_figure(json, "build_ns", prediction->build_ns);
-        gx_json_figure(json, "payback_steps", prediction->payback_steps);
+        gx_json_figure(json, "most_times_as_fast", most_times(prediction));
+        gx_json_figure(json, "least_payback_steps", prediction->payback_steps);
         put_obstacles(json, prediction, file->trace);
         put_costs(json, predicted);
         gx_json_array(json, "assumed");

@@ -90,7 +90,8 @@ typedef struct gx_prediction {
     int64_t n_same;          /* of them with the same work: these are predicted from */
     int64_t n_nodes, n_kernels, n_copies, n_fills; /* a step */
     int64_t n_streams, n_joins;                    /* a step */
-    double eager_ns;        /* from step to step as traced, median */
+    double eager_ns;        /* from step to step as traced, median: tracing slows the
+                             * host, so that without it a step may take far less */
     double naive_ns;        /* the sum of traced times of kernels, copies and fills */
     double replay_ns;       /* of the graph, from the first node's start to the last
                              * one's end */
@@ -98,8 +99,9 @@ typedef struct gx_prediction {
     double low_ns, high_ns; /* of step_ns: p5 and p95 of the steps, with costs at the
                              * ends of their error */
     double build_ns;        /* capture and instantiation, once */
-    double payback_steps;   /* after which that is won back; < 0: never */
-    gx_obstacle *obstacle;  /* by kind, then the most frequent first */
+    double payback_steps;  /* after which that is won back at the earliest, since eager_ns
+                            * is as traced; < 0: never */
+    gx_obstacle *obstacle; /* by kind, then the most frequent first */
     size_t n_obstacles;
     bool after_removal; /* of obstacles: the figures hold once they are gone */
     char assumption[GX_PREDICT_ASSUMPTIONS][GX_PREDICT_SENTENCE];

@@ -61,9 +61,11 @@ err_is_empty
 run 0 nsys "$eager"
 out '^what graphs would buy$'
 out "^  step +26 kernels on 1 stream; found by ranges named 'step': 6 steps\$"
-out '^  as a graph +87\.5 us a step \('
+out '^  eager +2\.03 ms a step, as traced: tracing slows the launches'
+out '^  as a graph +87\.5 us a step \([^)]*\), replays back to back, untraced$'
+out '^ +at most 23\.17 times as fast: against the traced step$'
 out '^  kernel sum +88\.8 us a step'
-out '^  pays back +within the first step'
+out '^  pays back +within the first step at the earliest: '
 out 'legacy stream: 26 a step'
 out '^  costs .*constants, as measured on NVIDIA H100 [^ ]+ HBM3$'
 out '^  assumed '
@@ -79,7 +81,7 @@ out 'synchronizing call cudaStreamSynchronize_v3020: 1 a step'
 printf 'card a card\nnode_ns 100000\nstep_ns 0\n' >"$work/costs"
 run 0 nsys "$eager" --costs "$work/costs"
 out '^  as a graph +2\.60 ms a step'
-out '^  pays back +never'
+out '^  pays back +never: the step is no faster than even the traced one$'
 out "costs .*of $work/costs\$"
 out "^ +the trace's card is NVIDIA H100 [^:]*: give its costs with --costs$"
 printf 'nodes 1\n' >"$work/costs"
@@ -90,6 +92,20 @@ run 2 nsys "$eager" --costs "$work/costs"
 err "costs:1: no cost is named 'words'"
 run 2 nsys "$eager" --costs "$work/none"
 err 'No such file'
+
+# Untraced the graph was 1.13 times as fast: what a traced eager step says is a bound.
+gunzip -c "$root/tests/data/nsys/gexec_deep_narrow_eager.sqlite.gz" >"$work/deep.sqlite"
+run 0 nsys "$work/deep.sqlite"
+out '^ +at most 2\.87 times as fast: against the traced step$'
+out '^  pays back +after at least 2 steps: '
+[ "$(grep 'times as fast' "$work/out" | grep -vc 'at most')" = 0 ] ||
+    fail "$last: compares what was traced with what was not"
+run 0 nsys "$work/deep.sqlite" -q --json -
+json "$work/out"
+out '"traced_eager_ns": 683983'
+out '"most_times_as_fast": 2\.87'
+out '"least_payback_steps": 1\.50'
+! grep -qE '"(eager_ns|payback_steps)"' "$work/out" || fail "$last: the JSON does not say what was traced"
 
 # Two, before against after.
 run 0 nsys "$eager" "$graph"
