@@ -3,6 +3,7 @@
  * of several steps, from the command line. */
 #include "fake_cuda_paths.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,13 @@ gx_status __wrap_gx_exec_log(gx_exec *exec, int64_t n_rows, double *rows, gx_err
 
 enum { ROWS = 43, BATCH = 4, WHOLE = ROWS / BATCH, EPOCH = WHOLE + 1 };
 
+static bool ignoring; /* every row whose number three divides, and all from 32 to 35 */
+
+static bool is_ignored(int row)
+{
+    return ignoring && (row % 3 == 0 || row / BATCH == 8);
+}
+
 static char *write_model(void)
 {
     float x[ROWS * 3] = { 0 };
@@ -211,21 +219,25 @@ static char *write_model(void)
     const gx_tensor rows = { .dtype = GX_F32, .rank = 2, .dim = { ROWS, 3 }, .data = x };
     const gx_tensor labels = { .dtype = GX_I32, .rank = 1, .dim = { ROWS }, .data = y };
     char *const paths[] = { test_path("x.npy"), test_path("y.npy") };
+    char text[1000];
     gx_error err;
 
+    for (int i = 0; i < ROWS; i++)
+        y[i] = is_ignored(i) ? -1 : 0;
     assert_ok(gx_npy_write(paths[0], &rows, &err), &err);
     assert_ok(gx_npy_write(paths[1], &labels, &err), &err);
     free(paths[0]);
     free(paths[1]);
-    return test_write_text(
-        "launched.yaml",
-        "gexec: 1\nname: launched\nprecision: f32\ndims: {batch: 4}\n"
-        "data: {x: x.npy, y: y.npy, epochs: 3}\n"
-        "inputs:\n  x: {shape: [batch, 3]}\n  y: {shape: [batch], dtype: i32}\n"
-        "params: {w: {shape: [3, 2], init: he_normal}}\n"
-        "ops:\n  - {op: gemm, name: fc, a: x, b: w, out: h}\n"
-        "  - {op: softmax_cross_entropy, name: loss, logits: h, labels: y}\n"
-        "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n");
+    snprintf(text, sizeof text,
+             "gexec: 1\nname: launched\nprecision: f32\ndims: {batch: 4}\n"
+             "data: {x: x.npy, y: y.npy, epochs: 3}\n"
+             "inputs:\n  x: {shape: [batch, 3]}\n  y: {shape: [batch], dtype: i32}\n"
+             "params: {w: {shape: [3, 2], init: he_normal}}\n"
+             "ops:\n  - {op: gemm, name: fc, a: x, b: w, out: h}\n"
+             "  - {op: softmax_cross_entropy, name: loss, logits: h, labels: y%s}\n"
+             "backward: loss\noptimizer: {sgd: {lr: 0.1}}\noutputs: [loss]\n",
+             ignoring ? ", ignore_index: -1" : "");
+    return test_write_text("launched.yaml", text);
 }
 
 /* Runs `gexec COMMAND MODEL -q --no-cache --json F FLAGS...`, which has to exit with
@@ -277,6 +289,36 @@ static int count_losses(const char *text)
         end += strspn(end, " \n");
     }
     return n;
+}
+
+/* Of the log, which numbers the steps, a mean weighted by the labels that count. */
+static void steps_are_weighted_by_labels_that_count(void **state)
+{
+    static const char *const flags[] = { "", "--steps-per-launch 4", "--stream" };
+
+    (void)state;
+    ignoring = true;
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        char *const text = command(GX_EXIT_OK, "run", flags[i]);
+        const char *at = strstr(text, "\"epoch_means\"");
+
+        for (int epoch = 0; epoch < 3; epoch++) {
+            double sum = 0, n = 0;
+
+            for (int row = 0; row < ROWS; row++)
+                if (!is_ignored(row)) {
+                    sum += epoch * EPOCH + row / BATCH;
+                    n++;
+                }
+            assert_non_null(at);
+            at = strstr(at, "\"loss\": ");
+            assert_non_null(at);
+            at += strlen("\"loss\": ");
+            assert_true(fabs(strtod(at, NULL) - sum / n) < 1e-6);
+        }
+        free(text);
+    }
+    ignoring = false;
 }
 
 /* 10 whole batches and a short one: two launches of four, two of one, the short one. */
@@ -378,6 +420,7 @@ int main(void)
         cmocka_unit_test(what_was_not_timed_is_not_remembered),
         cmocka_unit_test(a_choice_is_remembered_by_what_was_asked),
         cmocka_unit_test(a_trial_that_fails_is_told),
+        cmocka_unit_test(steps_are_weighted_by_labels_that_count),
         cmocka_unit_test(an_epoch_is_launches_and_a_remainder),
         cmocka_unit_test(steps_are_never_too_many),
         cmocka_unit_test(automatic_takes_what_an_epoch_can_use),
