@@ -5,7 +5,7 @@
 #include "lines_out.h"
 #include "nsys_report.h"
 
-enum { SCHEMA = 1 };
+enum { SCHEMA = 2 };
 
 static void put_share(gx_json *json, const char *key, gx_trace_share share)
 {

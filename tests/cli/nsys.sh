@@ -122,7 +122,7 @@ out 'warning: graph-level trace'
 # For programs.
 run 0 nsys "$eager" "$graph" --json -
 json "$work/out"
-out '"gexec_nsys": 1'
+out '"gexec_nsys": 2'
 out '"span_ns": 12899235'
 out '"found_by": "range"'
 out '"why_not": "the device.s work is replayed from graphs already"'
