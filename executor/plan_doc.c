@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <gexec/gexec.h>
 
@@ -17,11 +17,15 @@
 gx_status gx_plan_doc_load(const char *path, const char *expected, gx_arena *arena,
                            gx_diagnostics *list, const gx_doc **doc, gx_error *err)
 {
+    struct stat there;
     char *text;
     size_t length;
     gx_status st;
 
     *doc = NULL;
+    /* Who opens a pipe waits for its writer. A folder is told of when it is read. */
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
+        return GX_FAIL(err, GX_ERR_READ, "%s: not a file", path);
     GX_TRY(gx_read_file(path, &text, &length, err));
     gx_diagnostics_source(list, path, text, length);
     *doc = gx_document_read_as(arena, text, length, expected, list);
@@ -259,55 +263,21 @@ void gx_plan_doc_put_choice(gx_text *text, const gx_choice_fields *fields)
         gx_text_format(text, "%02x", fields->algo[i]);
 }
 
-static gx_status write_all(int fd, const char *bytes, size_t length, const char *path,
-                           gx_error *err)
-{
-    while (length > 0) {
-        const ssize_t written = write(fd, bytes, length);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path,
-                                  strerror(errno));
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return GX_OK;
-}
-
-static gx_status write_and_rename(int fd, const char *beside, const char *path,
-                                  const gx_text *text, gx_error *err)
-{
-    gx_status st = write_all(fd, text->bytes, text->length, beside, err);
-
-    if (close(fd) != 0)
-        st = gx_first(st, GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", beside,
-                                         strerror(errno)));
-    if (st == GX_OK && rename(beside, path) != 0)
-        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    if (st != GX_OK)
-        unlink(beside);
-    return st;
-}
-
 gx_status gx_plan_doc_save(const char *path, gx_text *text, gx_error *err)
 {
-    char *beside = malloc(strlen(path) + GX_BESIDE_ROOM);
     gx_status st;
 
-    if (!beside || text->failed || !text->bytes) {
+    if (text->failed || !text->bytes) {
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %s", path);
     } else {
-        const int fd = gx_open_beside(path, beside);
+        gx_beside to;
 
-        if (fd < 0)
-            st =
-                GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-        else
-            st = write_and_rename(fd, beside, path, text, err);
+        st = gx_beside_open(&to, path, err);
+        /* What could not be written is found at the end. */
+        if (st == GX_OK)
+            (void)!fwrite(text->bytes, 1, text->length, to.file);
+        st = gx_beside_close(&to, st, err);
     }
-    free(beside);
     free(text->bytes);
     *text = (gx_text){ 0 };
     return st;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "beside.h"
 #include "trace_model.h"
@@ -297,45 +296,18 @@ static gx_status write_trace(const gx_trace *trace, FILE *file, const char *path
     return at.st;
 }
 
-static gx_status write_failed(const char *path, gx_error *err)
-{
-    return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-}
-
-static gx_status write_beside(const gx_trace *trace, char *beside, const char *path,
-                              gx_error *err)
-{
-    const int fd = gx_open_beside(path, beside);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-    gx_status st;
-
-    if (!file) {
-        st = write_failed(path, err);
-        if (fd >= 0)
-            close(fd);
-    } else {
-        st = write_trace(trace, file, path, err);
-        if (fclose(file) != 0)
-            st = gx_first(st, write_failed(path, err));
-        if (st == GX_OK && rename(beside, path) != 0)
-            st = write_failed(path, err);
-    }
-    if (st != GX_OK && fd >= 0)
-        unlink(beside);
-    return st;
-}
-
 gx_status gx_trace_write(const gx_trace *trace, const char *path, gx_error *err)
 {
+    gx_beside to;
+    gx_status st;
+
     gx_error_clear(err);
     if (!trace || !path)
         return GX_FAIL(err, GX_ERR_ARGUMENT, "the %s is NULL", trace ? "path" : "trace");
-    char *beside = malloc(strlen(path) + GX_BESIDE_ROOM);
-    const gx_status st = beside
-                             ? write_beside(trace, beside, path, err)
-                             : GX_FAIL(err, GX_ERR_MEMORY, "out of memory for %s", path);
-    free(beside);
-    return st;
+    st = gx_beside_open(&to, path, err);
+    if (st == GX_OK)
+        st = write_trace(trace, to.file, path, err);
+    return gx_beside_close(&to, st, err);
 }
 
 /* --- reading --- */

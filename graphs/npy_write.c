@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gexec/tensor.h>
@@ -113,59 +112,23 @@ static bool write_elements(FILE *file, const gx_tensor *tensor)
     return true;
 }
 
-static gx_status write_file(FILE *file, const char *path, bool regular,
-                            const gx_tensor *tensor, gx_error *err)
+static gx_status write_file(const gx_beside *to, const gx_tensor *tensor, gx_error *err)
 {
     gx_text head = { 0 };
 
     put_head(&head, tensor);
     const bool failed = head.failed;
     const bool written = !failed &&
-                         fwrite(head.bytes, 1, head.length, file) == head.length &&
-                         write_elements(file, tensor);
+                         fwrite(head.bytes, 1, head.length, to->file) == head.length &&
+                         write_elements(to->file, tensor);
 
     free(head.bytes);
     if (failed)
         return GX_FAIL(err, GX_ERR_MEMORY, "out of host memory");
-    if (!written || fflush(file) != 0 || (regular && fsync(fileno(file)) != 0))
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
+    if (!written || fflush(to->file) != 0 || (to->name && fsync(fileno(to->file)) != 0))
+        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", to->path,
+                              strerror(errno));
     return GX_OK;
-}
-
-/* A new file beside `path`, which the caller renames and whose name it frees. */
-static FILE *open_beside(const char *path, char **name)
-{
-    *name = malloc(strlen(path) + GX_BESIDE_ROOM);
-    const int fd = *name ? gx_open_beside(path, *name) : -1;
-    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-
-    if (!file) {
-        const int native = errno;
-
-        if (fd >= 0) {
-            close(fd);
-            unlink(*name);
-        }
-        free(*name);
-        *name = NULL;
-        errno = native;
-    }
-    return file;
-}
-
-/* What stands at `path` and is no file, such as a pipe or /dev/null, is written to: a
- * rename would put a file in its place. */
-static gx_status write_special(const char *path, const gx_tensor *tensor, gx_error *err)
-{
-    FILE *file = fopen(path, "wb");
-
-    if (!file)
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    gx_status st = write_file(file, path, false, tensor, err);
-
-    if (fclose(file) != 0 && st == GX_OK)
-        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    return st;
 }
 
 static gx_status check_tensor(const gx_tensor *tensor, gx_error *err)
@@ -189,27 +152,14 @@ static gx_status check_tensor(const gx_tensor *tensor, gx_error *err)
 
 gx_status gx_npy_write(const char *path, const gx_tensor *tensor, gx_error *err)
 {
-    struct stat there;
-    char *beside;
-    FILE *file;
+    gx_beside to;
     gx_status st;
 
     gx_error_clear(err);
     GX_TRY(gx_need(path, "path", err));
     GX_TRY(check_tensor(tensor, err));
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return write_special(path, tensor, err);
-    file = open_beside(path, &beside);
-    if (!file)
-        return GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    st = write_file(file, path, true, tensor, err);
-    if (fclose(file) != 0)
-        st = gx_first(st, GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path,
-                                         strerror(errno)));
-    if (st == GX_OK && rename(beside, path) != 0)
-        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", path, strerror(errno));
-    if (st != GX_OK)
-        unlink(beside);
-    free(beside);
-    return st;
+    st = gx_beside_open(&to, path, err);
+    if (st == GX_OK)
+        st = write_file(&to, tensor, err);
+    return gx_beside_close(&to, st, err);
 }

@@ -1,7 +1,10 @@
 /* Plan files, which are obeyed or refused. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "plan.h"
 #include "support.h"
@@ -235,6 +238,40 @@ static void a_plan_file_that_cannot_be_written_leaves_nothing(void **state)
     gx_graph_free(graph);
 }
 
+/* A pipe is written to where the caller asks for it, and never read: who opens one to
+ * read waits for a writer. */
+static void a_pipe_is_not_replaced_and_not_waited_for(void **state)
+{
+    gx_graph *graph = parse("8", GX_TRAIN);
+    char *path = test_path("pipe.yaml"), bytes[11];
+    const gx_plan_options options = { .device = GX_CPU, .pin_file = path };
+    struct stat there;
+    gx_plan *plan, *none;
+    gx_error err = { 0 };
+
+    (void)state;
+    assert_ok(gx_plan_create(graph, &(gx_plan_options){ .device = GX_CPU }, &plan, &err),
+              &err);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(20);
+    assert_fails(gx_plan_create(graph, &options, &none, &err), GX_ERR_READ, &err,
+                 "pipe.yaml: not a file");
+    assert_null(none);
+    alarm(0);
+    const int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_ok(gx_plan_write(plan, path, &err), &err);
+    assert_int_equal(lstat(path, &there), 0);
+    assert_true(S_ISFIFO(there.st_mode));
+    assert_int_equal(read(fd, bytes, sizeof bytes), sizeof bytes);
+    assert_memory_equal(bytes, "gexec_plan:", sizeof bytes);
+    close(fd);
+    unlink(path);
+    free(path);
+    gx_plan_free(plan);
+    gx_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +281,7 @@ int main(void)
         cmocka_unit_test(a_plan_with_an_op_too_few_is_refused),
         cmocka_unit_test(a_plan_of_other_sizes_or_of_another_program_is_refused),
         cmocka_unit_test(a_plan_file_that_cannot_be_written_leaves_nothing),
+        cmocka_unit_test(a_pipe_is_not_replaced_and_not_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -446,6 +446,29 @@ static void a_file_that_cannot_be_written_is_told_and_not_left(void **state)
     gx_trace_free(trace);
 }
 
+static void a_pipe_is_written_to_and_not_replaced(void **state)
+{
+    gx_trace *trace = made_trace();
+    char *path = test_path("pipe.trace");
+    char bytes[12];
+    struct stat there;
+    gx_error err;
+
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_ok(gx_trace_write(trace, path, &err), &err);
+    assert_int_equal(lstat(path, &there), 0);
+    assert_true(S_ISFIFO(there.st_mode));
+    assert_int_equal(read(fd, bytes, sizeof bytes), sizeof bytes);
+    assert_memory_equal(bytes, "gexec-trace\n", sizeof bytes);
+    close(fd);
+    unlink(path);
+    free(path);
+    gx_trace_free(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +481,7 @@ int main(void)
         cmocka_unit_test(overhead_out_of_order_is_refused),
         cmocka_unit_test(a_foreign_file_is_refused),
         cmocka_unit_test(a_file_that_cannot_be_written_is_told_and_not_left),
+        cmocka_unit_test(a_pipe_is_written_to_and_not_replaced),
     };
 
     return cmocka_run_group_tests_name("trace_store", tests, NULL, NULL);

@@ -104,6 +104,12 @@ static bool probe_folder(const gx_args *args, const gx_destination *to)
     return true;
 }
 
+/* The new file is made where the links lead. */
+static bool probe_file(const gx_args *args, const gx_destination *to)
+{
+    return probe(args, to, to->real ? to->real : to->path, to->path);
+}
+
 static bool check_there(const gx_args *args, const gx_destination *to,
                         const struct stat *found)
 {
@@ -122,7 +128,7 @@ static bool check_there(const gx_args *args, const gx_destination *to,
     if (access(to->path, W_OK) != 0)
         return complain(args, to, to->path);
     /* Into a pipe or a device: nothing is made. */
-    return !S_ISREG(found->st_mode) || probe(args, to, to->path, to->path);
+    return !S_ISREG(found->st_mode) || probe_file(args, to);
 }
 
 static bool check_one(const gx_args *args, const gx_destination *to)
@@ -143,7 +149,7 @@ static bool check_one(const gx_args *args, const gx_destination *to)
         return complain(args, to, to->path);
     if (!check_folder(args, to, to->path))
         return false;
-    return to->is_folder ? probe_folder(args, to) : probe(args, to, to->path, to->path);
+    return to->is_folder ? probe_folder(args, to) : probe_file(args, to);
 }
 
 /* --- what is wrong with them --- */

@@ -1,13 +1,12 @@
 /* The destinations that the flags name, and what their paths come to. */
 #include "destinations_list.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "beside.h"
 #include "flags.h"
 
 char *gx_folder_of(const char *path)
@@ -36,24 +35,6 @@ const char *gx_base_of(const char *path)
 
 /* --- what a path comes to --- */
 
-/* The target of a symbolic link, from where the link lies. NULL: `path` is none. */
-static char *target_of(const char *path)
-{
-    char target[PATH_MAX];
-    const ssize_t n = readlink(path, target, sizeof target - 1);
-    char *folder, *joined;
-
-    if (n < 0)
-        return NULL;
-    target[n] = '\0';
-    folder = target[0] == '/' ? strdup("") : gx_folder_of(path);
-    joined = folder ? malloc(strlen(folder) + (size_t)n + 2) : NULL;
-    if (joined)
-        sprintf(joined, "%s%s%s", folder, *folder ? "/" : "", target);
-    free(folder);
-    return joined;
-}
-
 /* A name that nothing stands under, in a folder that is there. */
 static char *real_name(const char *path)
 {
@@ -70,19 +51,12 @@ static char *real_name(const char *path)
 
 char *gx_real_path(const char *path)
 {
-    enum { MOST_LINKS = 40 }; /* as the system follows */
     char *real = realpath(path, NULL);
-    char *at = real ? NULL : strdup(path);
+    char *const end = real ? NULL : gx_link_end(path); /* links that lead to nothing */
 
-    for (int i = 0; at && !real && i < MOST_LINKS; i++) {
-        char *const next = target_of(at); /* a link that leads to nothing */
-
-        if (!next)
-            real = real_name(at);
-        free(at);
-        at = next;
-    }
-    free(at);
+    if (end)
+        real = real_name(end);
+    free(end);
     return real;
 }
 

@@ -4,13 +4,11 @@
 
 #include <stdio.h>
 
-#include <gexec/status.h>
+#include "beside.h"
 
 typedef struct gx_part_file {
     FILE *out;
-    const char *path; /* the caller's */
-    char *part;       /* what is written until then; NULL: `path` itself, which is no
-                       * regular file, or standard output for "-" */
+    gx_beside beside; /* unused for "-", standard output */
 } gx_part_file;
 
 gx_status gx_part_open(gx_part_file *file, const char *path, gx_error *err) GX_MUST_CHECK;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "beside.h"
 #include "folder_lock.h"
 
 /* "FOLDER/NAME"; the caller frees. NULL: out of memory. */
@@ -55,6 +56,49 @@ gx_status gx_staging_open(gx_staging *staging, const char *folder, gx_error *err
     return GX_ERR_WRITE;
 }
 
+static gx_status copy_into(FILE *from, const char *to, gx_error *err)
+{
+    enum { PIECE = 1 << 16 };
+    char *const bytes = malloc(PIECE);
+    gx_beside file;
+    gx_status st = gx_beside_open(&file, to, err);
+    size_t n = PIECE;
+
+    if (!bytes)
+        st = gx_first(st, GX_FAIL(err, GX_ERR_MEMORY, "out of memory"));
+    while (st == GX_OK && n == PIECE) {
+        n = fread(bytes, 1, PIECE, from);
+        if (fwrite(bytes, 1, n, file.file) != n)
+            break; /* found at the end */
+    }
+    if (st == GX_OK && ferror(from))
+        st = GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", to, strerror(errno));
+    free(bytes);
+    return gx_beside_close(&file, st, err);
+}
+
+/* `to` may be a link, perhaps to another disk, or no file: those are written through. */
+static gx_status take_place(const char *from, const char *to, gx_error *err)
+{
+    struct stat there;
+    const bool is_there = lstat(to, &there) == 0;
+    const bool is_file = !is_there || S_ISREG(there.st_mode);
+    FILE *file = is_there ? fopen(from, "rb") : NULL;
+    gx_status st = GX_OK;
+
+    if ((is_there &&
+         (!file || (is_file && !gx_beside_keep_mode(fileno(file), &there)))) ||
+        (is_file && rename(from, to) != 0))
+        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", to, strerror(errno));
+    else if (!is_file)
+        st = copy_into(file, to, err);
+    if (file)
+        fclose(file);
+    if (st == GX_OK && !is_file)
+        unlink(from);
+    return st;
+}
+
 static gx_status move_one(const gx_staging *staging, const char *name, bool take,
                           gx_error *err)
 {
@@ -64,8 +108,8 @@ static gx_status move_one(const gx_staging *staging, const char *name, bool take
 
     if (!from || !to)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory");
-    else if (take && rename(from, to) != 0)
-        st = GX_FAIL_NATIVE(err, GX_ERR_WRITE, errno, "%s: %s", to, strerror(errno));
+    else if (take)
+        st = take_place(from, to, err);
     if (from && (!take || st != GX_OK))
         unlink(from);
     free(from);

@@ -182,7 +182,7 @@ GX_API gx_status gx_plan_create(const gx_graph *graph, const gx_plan_options *op
                                 gx_plan **plan, gx_error *err) GX_MUST_CHECK;
 GX_API void gx_plan_free(gx_plan *plan);
 
-/* Writes the plan file: through a temporary file, so that no half-written one stays. */
+/* Writes the plan file, as gx_npy_write writes: no half-written one stays. */
 GX_API gx_status gx_plan_write(const gx_plan *plan, const char *path,
                                gx_error *err) GX_MUST_CHECK;
 

@@ -69,7 +69,8 @@ GX_API double gx_round_to(gx_dtype dtype, double value);
 GX_API gx_status gx_npy_read(const char *path, gx_tensor *tensor,
                              gx_error *err) GX_MUST_CHECK;
 /* Writes f2, f4, f8 or i4 (bf16 as f4), through a temporary file that is renamed at the
- * end. */
+ * end. Links are followed and an older file's mode is kept; what is no file, such as a
+ * pipe, is written to. */
 GX_API gx_status gx_npy_write(const char *path, const gx_tensor *tensor,
                               gx_error *err) GX_MUST_CHECK;
 

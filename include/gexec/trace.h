@@ -187,8 +187,8 @@ GX_API const gx_trace_overhead *gx_trace_overheads(const gx_trace *trace, size_t
 
 /* --- from process to process --- */
 
-/* A trace as a file, finished or not, with everything that it holds. Written through a
- * temporary file, so that no half-written one stays. */
+/* A trace as a file, finished or not, with everything that it holds, written as
+ * gx_npy_write writes: no half-written one stays. */
 GX_API gx_status gx_trace_write(const gx_trace *trace, const char *path,
                                 gx_error *err) GX_MUST_CHECK;
 /* GX_ERR_READ for a file that is none of gx_trace_write's, of another version, cut short

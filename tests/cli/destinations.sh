@@ -77,6 +77,48 @@ err "--plan x and --json x.batch=1: .* of each size's"
 run 0 run "$model" --device cpu -q --steps 1 --loss-out new/x --json x --plan x.p --out w1=x.p.npy
 run 0 run "$model" --device cpu -q --steps 1 --loss-out /dev/null --json /dev/null
 
+# Results go where links lead, one that leads to nothing too, and files keep their mode.
+mkdir there
+for name in json.json page.html trace.json losses.npy plan.yaml w.npy; do
+    ln -s there/$name link.$name
+done
+: >there/json.json
+chmod 600 there/json.json
+run 0 run "$model" --device cpu -q --steps 1 --json link.json.json --loss-out link.losses.npy \
+    --plan link.plan.yaml --out w1=link.w.npy
+awk -f "$json_awk" there/json.json || fail "$last: no JSON where the link leads"
+[ "$(stat -c %a there/json.json)" = 600 ] || fail "$last: the mode of a result is another"
+for name in json.json losses.npy plan.yaml w.npy; do
+    [ -L link.$name ] || fail "$last: link.$name was replaced"
+    [ -s there/$name ] || fail "$last: no $name where its link leads"
+done
+run 0 run "$model" --device cpu -q --steps 1 --out state
+mv state/w1.npy there/w1.npy
+ln -s ../there/w1.npy state/w1.npy
+chmod 600 state/w2.npy
+cp there/w1.npy older.npy
+run 0 run "$model" --device cpu -q --steps 1 --seed 7 --out state
+[ -L state/w1.npy ] || fail "$last: a link in the folder was replaced"
+! cmp -s older.npy there/w1.npy || fail "$last: the tensor is not where its link leads"
+[ "$(stat -c %a state/w2.npy)" = 600 ] || fail "$last: the mode of a tensor is another"
+run 0 run "$model" --device cpu -q --steps 1 --seed 7 --out second
+for file in second/*.npy; do
+    cmp -s $file state/${file#second/} || fail "$last: state/${file#second/} is another"
+done
+rm -r second
+# A result for the file that standard output goes to stands in it with the rest.
+ln -s /proc/self/fd/1 own
+"$gexec" run "$model" --device cpu --steps 1 --json own >both 2>"$work/err" ||
+    fail "--json of its own output to a file ends with $?"
+sed -n '/^{/,/^}/p' both | awk -f "$json_awk" || fail "no JSON in the file of standard output"
+[ "$(sed '/^{/,/^}/d' both | wc -l)" -gt 1 ] || fail "the report is lost from standard output"
+# A pipe as a plan is no file to read, and is not waited for.
+mkfifo pipe
+timeout 60 "$gexec" run "$model" --device cpu --steps 1 --plan pipe >"$work/out" 2>"$work/err"
+[ $? = 2 ] || fail "a pipe is taken as a plan, or waited for"
+err 'pipe: not a file$'
+[ -p pipe ] || fail "the pipe was replaced"
+
 # Standard output takes text; tensors, plans and folders have no place there.
 for flags in '--out w1=-' '--loss-out -' '--plan -' '--out -'; do
     run 2 run "$model" --device cpu -q --steps 1 $flags
