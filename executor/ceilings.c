@@ -20,6 +20,7 @@
 
 #include "cache_place.h"
 #include "ceilings_parts.h"
+#include "need.h"
 #include "plan_doc.h"
 
 enum { FORMAT = 1 };
@@ -35,7 +36,7 @@ static const char *const rate_names[GX_RATES] = {
 
 const char *gx_rate_name(gx_rate rate)
 {
-    return rate_names[rate];
+    return (unsigned)rate < GX_RATES ? rate_names[rate] : "unknown";
 }
 
 const char *gx_bound_name(gx_bound bound)
@@ -47,7 +48,7 @@ const char *gx_bound_name(gx_bound bound)
         [GX_BOUND_LATENCY] = "latency",
     };
 
-    return names[bound];
+    return (unsigned)bound < sizeof names / sizeof names[0] ? names[bound] : names[0];
 }
 
 gx_ceilings gx_ceilings_none(void)
@@ -75,6 +76,7 @@ gx_status gx_ceilings_measure(int device, gx_ceilings *ceilings, gx_error *err)
 {
     gx_error_clear(err);
     (void)device;
+    GX_TRY(gx_need_place(ceilings, "ceilings", err));
     *ceilings = gx_ceilings_none();
     return GX_FAIL(err, GX_ERR_NO_DEVICE,
                    "this gexec was built without CUDA; it has the CPU alone");
@@ -118,7 +120,8 @@ static double time_for(double amount, double rate)
 double gx_ceilings_floor(const gx_ceilings *ceilings, gx_rate rate, double flops,
                          double bytes, gx_bound *bound)
 {
-    const double compute_s = time_for(flops, ceilings->flops_per_s[rate]);
+    const double compute_s =
+        time_for(flops, (unsigned)rate < GX_RATES ? ceilings->flops_per_s[rate] : -1);
     const double memory_s = time_for(bytes, gx_ceilings_copy_rate(ceilings, bytes));
     const bool is_compute = compute_s > memory_s;
     const double floor_s = is_compute ? compute_s : memory_s;
@@ -339,14 +342,17 @@ static gx_status read_file(const char *path, gx_arena *arena, gx_diagnostics *li
 gx_status gx_ceilings_load(const gx_device_info *info, const char *folder,
                            gx_ceilings *ceilings, gx_error *err)
 {
-    gx_arena *arena = gx_arena_create();
-    gx_diagnostics *list = gx_diagnostics_create();
     gx_ceilings read = gx_ceilings_none();
     const char *place = NULL, *path = NULL;
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(ceilings, "ceilings", err));
     *ceilings = read;
+    GX_TRY(gx_need(info, "device", err));
+    gx_arena *arena = gx_arena_create();
+    gx_diagnostics *list = gx_diagnostics_create();
+
     if (!arena || !list)
         st = GX_FAIL(err, GX_ERR_MEMORY, "out of memory for a card's ceilings");
     else
@@ -436,6 +442,8 @@ gx_status gx_ceilings_save(const gx_device_info *info, const char *folder,
     gx_text text = { 0 };
 
     gx_error_clear(err);
+    GX_TRY(gx_need(info, "device", err));
+    GX_TRY(gx_need(ceilings, "ceilings", err));
     GX_TRY(check_card(info, ceilings, err));
     arena = gx_arena_create();
     if (!arena)

@@ -7,6 +7,7 @@
 #include "ceilings_kernels.h"
 #include "ceilings_parts.h"
 #include "launch.h"
+#include "need.h"
 
 #define MIB ((int64_t)1 << 20)
 
@@ -162,8 +163,9 @@ gx_status gx_ceilings_measure(int device, gx_ceilings *ceilings, gx_error *err)
     gx_device_info info;
     int previous = 0;
 
-    *ceilings = found;
     gx_error_clear(err);
+    GX_TRY(gx_need_place(ceilings, "ceilings", err));
+    *ceilings = found;
     if (device < 0)
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "device %d is no GPU, and has no ceilings to measure", device);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "predict_model.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
@@ -498,7 +499,9 @@ gx_status gx_prediction_create(const gx_trace *trace, const gx_trace_options *op
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(prediction, "prediction", err));
     *prediction = NULL;
+    GX_TRY(gx_need(trace, "trace", err));
     if (!trace->finished)
         return GX_FAIL(err, GX_ERR_STATE, "the trace is not finished");
     if (!options)

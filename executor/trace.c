@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "trace_model.h"
 
 enum { MOST_RECORDS = INT32_MAX - 1 };
@@ -163,7 +164,11 @@ gx_status gx_trace_text(gx_trace *trace, const char *bytes, size_t length, uint3
     size_t slot;
 
     gx_error_clear(err);
+    GX_TRY(gx_need(trace, "trace", err));
+    GX_TRY(gx_need_place(text, "number of the text", err));
     *text = 0;
+    if (length > 0)
+        GX_TRY(gx_need(bytes, "text", err));
     if (length > SIZE_MAX / 4 || trace->n_texts >= UINT32_MAX - 1)
         return GX_FAIL(err, GX_ERR_LIMIT, "the trace has too much text");
     GX_TRY(reserve(&trace->bytes, trace->n_bytes, &trace->bytes_room, 3 * length + 1, 1,
@@ -230,6 +235,14 @@ const char *gx_trace_overhead_name(int64_t kind)
 
 /* --- records --- */
 
+/* The trace and a record for it. */
+static gx_status check_given(const gx_trace *trace, const void *record, const char *what,
+                             gx_error *err)
+{
+    GX_TRY(gx_need(trace, "trace", err));
+    return gx_need(record, what, err);
+}
+
 static gx_status check_room(const gx_trace *trace, size_t n, gx_error *err)
 {
     if (trace->finished)
@@ -248,11 +261,32 @@ static gx_status check_time(int64_t time, const char *what, gx_error *err)
     return GX_OK;
 }
 
+static gx_status check_name(const gx_trace *trace, uint32_t text, const char *what,
+                            gx_error *err)
+{
+    if (text >= trace->n_texts)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "%s of text %u: the trace has %zu texts",
+                       what, (unsigned)text, trace->n_texts);
+    return GX_OK;
+}
+
+/* Kinds count from 0. */
+static gx_status check_kind(int kind, int n, const char *what, gx_error *err)
+{
+    if (kind < 0 || kind >= n)
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "%s of kind %d, expected 0 to %d", what,
+                       kind, n - 1);
+    return GX_OK;
+}
+
 gx_status gx_trace_add_activity(gx_trace *trace, const gx_trace_activity *activity,
                                 gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(check_given(trace, activity, "device work", err));
     GX_TRY(check_room(trace, trace->n_activities, err));
+    GX_TRY(check_kind((int)activity->kind, GX_TRACE_KINDS, "device work", err));
+    GX_TRY(check_name(trace, activity->name, "device work", err));
     GX_TRY(check_time(activity->start, "device work that starts", err));
     GX_TRY(check_time(activity->end, "device work that ends", err));
     GX_TRY(reserve(&trace->activities, trace->n_activities, &trace->activities_room, 1,
@@ -264,7 +298,9 @@ gx_status gx_trace_add_activity(gx_trace *trace, const gx_trace_activity *activi
 gx_status gx_trace_add_call(gx_trace *trace, const gx_trace_call *call, gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(check_given(trace, call, "call", err));
     GX_TRY(check_room(trace, trace->n_calls, err));
+    GX_TRY(check_name(trace, call->name, "a call", err));
     GX_TRY(check_time(call->start, "a call that starts", err));
     GX_TRY(check_time(call->end, "a call that ends", err));
     GX_TRY(
@@ -276,7 +312,11 @@ gx_status gx_trace_add_call(gx_trace *trace, const gx_trace_call *call, gx_error
 gx_status gx_trace_add_range(gx_trace *trace, const gx_trace_range *range, gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(check_given(trace, range, "range", err));
     GX_TRY(check_room(trace, trace->n_ranges, err));
+    GX_TRY(check_kind((int)range->kind, GX_TRACE_RANGE_KINDS, "a range", err));
+    GX_TRY(check_name(trace, range->name, "a range", err));
+    GX_TRY(check_name(trace, range->domain, "a range in a domain", err));
     GX_TRY(check_time(range->start, "a range that starts", err));
     if (range->end != GX_TRACE_OPEN)
         GX_TRY(check_time(range->end, "a range that ends", err));
@@ -289,6 +329,7 @@ gx_status gx_trace_add_range(gx_trace *trace, const gx_trace_range *range, gx_er
 gx_status gx_trace_add_node(gx_trace *trace, const gx_trace_node *node, gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(check_given(trace, node, "graph node", err));
     GX_TRY(check_room(trace, trace->n_nodes, err));
     GX_TRY(check_time(node->time, "a graph node made", err));
     GX_TRY(
@@ -306,7 +347,9 @@ gx_status gx_trace_add_overhead(gx_trace *trace, const gx_trace_overhead *overhe
                                 gx_error *err)
 {
     gx_error_clear(err);
+    GX_TRY(check_given(trace, overhead, "overhead", err));
     GX_TRY(check_room(trace, trace->n_overheads, err));
+    GX_TRY(check_name(trace, overhead->name, "overhead", err));
     GX_TRY(check_time(overhead->start, "overhead that starts", err));
     GX_TRY(check_time(overhead->end, "overhead that ends", err));
     if (overhead->inside < GX_TRACE_NONE ||

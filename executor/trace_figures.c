@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "trace_model.h"
 
 /* Whether a range's name is `name`, with a number behind it or without: "step",
@@ -293,7 +294,9 @@ gx_status gx_trace_figures_create(const gx_trace *trace, const gx_trace_options 
     gx_status st;
 
     gx_error_clear(err);
+    GX_TRY(gx_need_place(figures, "figures", err));
     *figures = NULL;
+    GX_TRY(gx_need(trace, "trace", err));
     if (!trace->finished)
         return GX_FAIL(err, GX_ERR_STATE, "the trace is not finished");
     *figures = calloc(1, sizeof **figures);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "trace_model.h"
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
@@ -173,6 +174,7 @@ gx_status gx_trace_finish(gx_trace *trace, gx_error *err)
     size_t kept = 0;
 
     gx_error_clear(err);
+    GX_TRY(gx_need(trace, "trace", err));
     if (trace->finished)
         return GX_FAIL(err, GX_ERR_STATE, "the trace is finished already");
     trace->finished = true;

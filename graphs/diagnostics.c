@@ -196,7 +196,7 @@ void gx_report(gx_diagnostics *list, gx_pos pos, const char *format, ...)
 
 size_t gx_diagnostics_count(const gx_diagnostics *list)
 {
-    return list->n_entries + (list->n_more > 0);
+    return list ? list->n_entries + (list->n_more > 0) : 0;
 }
 
 gx_diagnostic gx_diagnostics_at(const gx_diagnostics *list, size_t i)
@@ -238,7 +238,7 @@ char *gx_diagnostics_text(const gx_diagnostics *list)
 {
     gx_text text = { 0 };
 
-    for (size_t i = 0; i < list->n_entries; i++) {
+    for (size_t i = 0; list && i < list->n_entries; i++) {
         const entry *e = &list->entries[i];
 
         put_place(&text, list, e);
@@ -248,7 +248,7 @@ char *gx_diagnostics_text(const gx_diagnostics *list)
             put_caret(&text, e);
         }
     }
-    if (list->n_more > 0)
+    if (list && list->n_more > 0)
         gx_text_format(&text, "%zu more\n", list->n_more);
     return gx_text_take(&text);
 }

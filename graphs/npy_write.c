@@ -146,6 +146,8 @@ static gx_status check_tensor(const gx_tensor *tensor, gx_error *err)
                            "size %lld of a tensor: 0 or more is "
                            "expected",
                            (long long)tensor->dim[i]);
+    if (gx_count(tensor) > INT64_MAX / (int64_t)gx_dtype_bytes(tensor->dtype))
+        return GX_FAIL(err, GX_ERR_ARGUMENT, "the sizes of a tensor are too large");
     return gx_count(tensor) > 0 ? gx_need(tensor->data, "data of the tensor", err)
                                 : GX_OK;
 }

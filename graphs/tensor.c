@@ -44,7 +44,11 @@ int64_t gx_count(const gx_tensor *tensor)
     int64_t count = 1;
 
     for (int i = 0; i < tensor->rank; i++)
-        count *= tensor->dim[i];
+        if (tensor->dim[i] == 0)
+            return 0;
+    for (int i = 0; i < tensor->rank; i++)
+        if (__builtin_mul_overflow(count, tensor->dim[i], &count))
+            return INT64_MAX;
     return count;
 }
 

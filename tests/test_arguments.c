@@ -344,7 +344,118 @@ static void a_file_of_numbers_refuses_what_is_no_tensor(void **unused)
     refuses(gx_npy_write(path, &bad, &err), "size -4 of a tensor: 0 or more is expected");
     bad.rank = 99;
     refuses(gx_npy_write(path, &bad, &err), "0 to 8 dimensions, not 99");
+    bad = good;
+    bad.rank = 2;
+    bad.dim[0] = bad.dim[1] = INT64_MAX;
+    refuses(gx_npy_write(path, &bad, &err), "sizes of a tensor are too large");
+    bad.dim[1] = INT64_C(1) << 32; /* the bytes of a file alone are too many */
+    bad.dim[0] = INT64_C(1) << 30;
+    refuses(gx_npy_write(path, &bad, &err), "sizes of a tensor are too large");
+    bad.dim[0] = INT64_MAX;
+    bad.dim[1] = 0;
+    assert_int_equal(gx_count(&bad), 0);
     assert_fails(gx_npy_read(path, &read, &err), GX_ERR_READ, &err, path);
+}
+
+/* --- traces, ceilings, names --- */
+
+static void a_trace_refuses_what_is_null(void **unused)
+{
+    gx_trace *trace = gx_trace_create();
+    gx_trace_figures *figures;
+    gx_prediction *prediction;
+    uint32_t text;
+    gx_error err = { 0 };
+
+    (void)unused;
+    assert_non_null(trace);
+    refuses(gx_trace_text(NULL, "a", 1, &text, &err), "the trace is NULL");
+    refuses(gx_trace_text(trace, NULL, 3, &text, &err), "the text is NULL");
+    refuses(gx_trace_text(trace, "a", 1, NULL, &err), "number of the text: NULL");
+    assert_ok(gx_trace_text(trace, NULL, 0, &text, &err), &err);
+    refuses(gx_trace_add_activity(trace, NULL, &err), "the device work is NULL");
+    refuses(gx_trace_add_call(trace, NULL, &err), "the call is NULL");
+    refuses(gx_trace_add_range(trace, NULL, &err), "the range is NULL");
+    refuses(gx_trace_add_node(trace, NULL, &err), "the graph node is NULL");
+    refuses(gx_trace_add_overhead(trace, NULL, &err), "the overhead is NULL");
+    refuses(gx_trace_add_call(NULL, &(gx_trace_call){ 0 }, &err), "the trace is NULL");
+    refuses(gx_trace_finish(NULL, &err), "the trace is NULL");
+    refuses(gx_trace_figures_create(NULL, NULL, &figures, &err), "the trace is NULL");
+    refuses(gx_trace_figures_create(trace, NULL, NULL, &err), "the figures: NULL");
+    refuses(gx_prediction_create(NULL, NULL, NULL, &prediction, &err),
+            "the trace is NULL");
+    refuses(gx_prediction_create(trace, NULL, NULL, NULL, &err), "the prediction: NULL");
+    gx_trace_free(trace);
+}
+
+static void a_trace_refuses_kinds_and_texts_that_there_are_not(void **unused)
+{
+    gx_trace_activity activity = gx_trace_activity_none();
+    gx_trace *trace = gx_trace_create();
+    uint32_t text;
+    size_t n;
+    gx_error err = { 0 };
+
+    (void)unused;
+    assert_non_null(trace);
+    assert_ok(gx_trace_text(trace, "a", 1, &text, &err), &err);
+    activity.name = text + 1;
+    refuses(gx_trace_add_activity(trace, &activity, &err),
+            "device work of text 2: the trace has 2 texts");
+    activity.name = text;
+    activity.kind = (gx_trace_kind)99;
+    refuses(gx_trace_add_activity(trace, &activity, &err),
+            "device work of kind 99, expected 0 to 3");
+    activity.kind = (gx_trace_kind)-1;
+    refuses(gx_trace_add_activity(trace, &activity, &err), "of kind -1");
+    refuses(gx_trace_add_call(trace, &(gx_trace_call){ .name = 7 }, &err),
+            "a call of text 7");
+    refuses(gx_trace_add_range(trace, &(gx_trace_range){ .name = 7 }, &err),
+            "a range of text 7");
+    refuses(gx_trace_add_range(trace, &(gx_trace_range){ .domain = 7 }, &err),
+            "a range in a domain of text 7");
+    refuses(gx_trace_add_range(trace, &(gx_trace_range){ .kind = GX_TRACE_RANGE_KINDS },
+                               &err),
+            "a range of kind 2, expected 0 to 1");
+    refuses(gx_trace_add_overhead(trace, &(gx_trace_overhead){ .name = 7 }, &err),
+            "overhead of text 7");
+    gx_trace_activities(trace, &n);
+    assert_int_equal(n, 0);
+    activity.kind = GX_TRACE_GRAPH;
+    assert_ok(gx_trace_add_activity(trace, &activity, &err), &err);
+    gx_trace_free(trace);
+}
+
+static void what_is_not_there_has_no_name(void **unused)
+{
+    (void)unused;
+    assert_string_equal(gx_bound_name((gx_bound)99), "n/a");
+    assert_string_equal(gx_bound_name((gx_bound)-1), "n/a");
+    assert_string_equal(gx_rate_name((gx_rate)99), "unknown");
+    assert_string_equal(gx_rate_name((gx_rate)-1), "unknown");
+    assert_string_equal(gx_gap_class_name((gx_gap_class)99), "?");
+    assert_string_equal(gx_obstacle_kind_name((gx_obstacle_kind)99), "?");
+    assert_string_equal(gx_dtype_name((gx_dtype)99), "unknown");
+    assert_null(gx_node_order_name((gx_node_order)99));
+    assert_int_equal(gx_diagnostics_count(NULL), 0);
+    assert_string_equal(gx_diagnostics_at(NULL, 0).message, "");
+}
+
+static void ceilings_refuse_what_is_null(void **unused)
+{
+    gx_ceilings ceilings = { .n_copy = 0 };
+    gx_device_info info = { .ordinal = 0 };
+    gx_bound bound;
+    gx_error err = { 0 };
+
+    (void)unused;
+    refuses(gx_ceilings_load(NULL, "", &ceilings, &err), "the device is NULL");
+    refuses(gx_ceilings_load(&info, "", NULL, &err), "the ceilings: NULL");
+    refuses(gx_ceilings_save(NULL, "", &ceilings, &err), "the device is NULL");
+    refuses(gx_ceilings_save(&info, "", NULL, &err), "the ceilings is NULL");
+    refuses(gx_ceilings_measure(0, NULL, &err), "the ceilings: NULL");
+    assert_true(gx_ceilings_floor(&ceilings, (gx_rate)99, 1, 1, &bound) < 0);
+    assert_int_equal(bound, GX_BOUND_UNKNOWN);
 }
 
 int main(void)
@@ -364,6 +475,10 @@ int main(void)
         cmocka_unit_test(a_log_without_a_place_is_refused),
         cmocka_unit_test(a_device_that_there_cannot_be_is_a_bad_argument),
         cmocka_unit_test(a_file_of_numbers_refuses_what_is_no_tensor),
+        cmocka_unit_test(a_trace_refuses_what_is_null),
+        cmocka_unit_test(a_trace_refuses_kinds_and_texts_that_there_are_not),
+        cmocka_unit_test(what_is_not_there_has_no_name),
+        cmocka_unit_test(ceilings_refuse_what_is_null),
     };
 
     return cmocka_run_group_tests_name("arguments", tests, open_program, close_program);

@@ -149,7 +149,8 @@ GX_API const char *gx_trace_copy_name(int64_t kind);
  * that is not known. */
 GX_API const char *gx_trace_overhead_name(int64_t kind);
 
-/* Copies a record. A time beyond GX_TRACE_MOST_TIME is an error. */
+/* Copies a record. A time beyond GX_TRACE_MOST_TIME is GX_ERR_DATA; a kind that there is
+ * not, or a text that gx_trace_text did not number, GX_ERR_ARGUMENT. */
 GX_API gx_status gx_trace_add_activity(gx_trace *trace, const gx_trace_activity *activity,
                                        gx_error *err) GX_MUST_CHECK;
 GX_API gx_status gx_trace_add_call(gx_trace *trace, const gx_trace_call *call,
