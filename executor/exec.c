@@ -183,6 +183,11 @@ void gx_exec_free(gx_exec *exec)
 
 /* --- running --- */
 
+static gx_part part_of(const gx_exec *exec)
+{
+    return exec->plan->graph->kind == GX_TRAIN ? GX_PART_TRAIN : GX_PART_HELD;
+}
+
 static gx_status check_run(const gx_exec *exec, gx_mode mode, int64_t n_steps,
                            gx_error *err)
 {
@@ -203,6 +208,7 @@ static gx_status check_run(const gx_exec *exec, gx_mode mode, int64_t n_steps,
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "%lld steps are no multiple of the %d steps of one launch",
                        (long long)n_steps, exec->steps_per_launch);
+    GX_TRY(gx_state_count(exec->state, part_of(exec), n_steps, err));
     if (exec->n_missing == 0 || n_steps == 0)
         return GX_OK;
     for (size_t i = 0; i < exec->plan->graph->n_values; i++)
@@ -248,9 +254,11 @@ static gx_status submit(gx_exec *exec, gx_mode mode, int64_t n_steps, gx_error *
     if (mode == GX_MODE_GRAPH && !exec->graph_exec[0])
         GX_TRY(gx_capture(exec, err));
     gx_status st = gx_feed_begin(exec, err);
+    exec->state->progress[part_of(exec)].steps += n_steps;
     if (st == GX_OK)
         st = submit_steps(exec, mode, n_steps, err);
     gx_feed_end(exec, st);
+    exec->has_run = exec->has_run || (st == GX_OK && n_steps > 0);
     return st;
 }
 
@@ -405,5 +413,6 @@ gx_status gx_exec_cuda_graph(gx_exec *exec, void **graph, gx_error *err)
                        "graph");
     GX_TRY(capture(exec, true, err));
     *graph = exec->graph[0];
+    exec->has_run = true; /* or the caller's launches of it will have */
     return GX_OK;
 }

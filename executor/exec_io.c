@@ -171,6 +171,10 @@ static gx_status find_readable(const gx_exec *exec, const char *name,
     if (!*data)
         return GX_FAIL(err, GX_ERR_ARGUMENT,
                        "'%s' has no memory: no op reads or writes it", name);
+    const gx_value *home = &exec->plan->graph->values[exec->plan->home[id]];
+    if (!exec->has_run && (home->kind == GX_VALUE_TEMP || home->fed))
+        return GX_FAIL(err, GX_ERR_STATE,
+                       "'%s' has no values yet: this program has run no step", name);
     return GX_OK;
 }
 
@@ -280,6 +284,13 @@ static gx_status read_log(gx_exec *exec, int64_t n_rows, double *rows, gx_error 
     if (n_rows > n_steps)
         return GX_FAIL(err, GX_ERR_STATE, "%lld rows of the log after %d steps",
                        (long long)n_rows, (int)n_steps);
+    const int64_t from =
+        exec->state->progress[train ? GX_PART_TRAIN : GX_PART_HELD].log_from;
+    if (n_rows > n_steps - from)
+        return GX_FAIL(err, GX_ERR_STATE,
+                       "%lld rows of the log after %lld steps: %s was written as %lld",
+                       (long long)n_rows, (long long)(n_steps - from), step->name,
+                       (long long)from);
 
     if (n_rows == 0)
         return GX_OK;

@@ -95,6 +95,7 @@ struct gx_exec {
     gx_staging staging[GX_N_STAGING];
     int next_staging;
     gx_fetch *fetches;
+    bool has_run; /* what a step makes has values; true too once the graph is given out */
     bool was_captured; /* a capture stood before: the next one counts as a rebuild */
     struct gx_range_log *range_log; /* of the profiler that is attached, or NULL */
     gx_exec_stats stats;

@@ -46,6 +46,58 @@ gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err)
     return GX_OK;
 }
 
+/* --- steps --- */
+
+static const char *const step_names[GX_N_PARTS] = { GX_STATE_STEP, GX_EVAL_STEP };
+static const char *const log_names[GX_N_PARTS] = { GX_STATE_LOG, GX_EVAL_LOG };
+
+static gx_status read_steps(const gx_state *state, const gx_entry *entry, int64_t *steps,
+                            gx_error *err)
+{
+    int32_t n = 0;
+
+    GX_TRY(gx_device_get(state->device, &n, GX_I32, entry->data, entry->dtype, 1, err));
+    *steps = n;
+    return GX_OK;
+}
+
+gx_status gx_state_follow(gx_state *state, const char *written, gx_error *err)
+{
+    for (int part = 0; part < GX_N_PARTS; part++) {
+        gx_progress *const progress = &state->progress[part];
+
+        if (strcmp(step_names[part], written) == 0) {
+            GX_TRY(
+                read_steps(state, gx_state_find(state, written), &progress->steps, err));
+            progress->log_from = progress->steps;
+        } else if (strcmp(log_names[part], written) == 0) {
+            progress->log_from = 0;
+        }
+    }
+    return GX_OK;
+}
+
+gx_status gx_state_count(gx_state *state, gx_part part, int64_t n_steps, gx_error *err)
+{
+    gx_progress *const progress = &state->progress[part];
+
+    if (n_steps <= INT32_MAX - progress->steps)
+        return GX_OK;
+    const gx_entry *const entry = gx_state_find(state, step_names[part]);
+
+    if (!entry)
+        return GX_OK;
+    /* Fewer may have run than were submitted. */
+    GX_TRY(read_steps(state, entry, &progress->steps, err));
+    if (n_steps <= INT32_MAX - progress->steps)
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_LIMIT,
+                   "%s is %lld, and %lld step%s more would take it past %d, the largest "
+                   "number that it holds",
+                   entry->name, (long long)progress->steps, (long long)n_steps,
+                   n_steps == 1 ? "" : "s", INT32_MAX);
+}
+
 /* --- snapshots --- */
 
 /* So that what is restored is known, and nobody waits then. */
@@ -77,6 +129,7 @@ gx_status gx_state_save(gx_state *state, gx_snapshot **snapshot, gx_error *err)
                                .state = state,
                                .bytes = state->block_bytes };
         memcpy(made->at, state->at, sizeof made->at);
+        memcpy(made->progress, state->progress, sizeof made->progress);
         st = gx_device_alloc(state->device, made->bytes, &made->copy, err);
     }
     if (st == GX_OK)
@@ -104,6 +157,7 @@ gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot, gx_erro
         gx_device_copy(state->device, state->block, snapshot->copy, snapshot->bytes, err);
     gx_device_leave(state->device, previous);
     memcpy(state->at, snapshot->at, sizeof state->at);
+    memcpy(state->progress, snapshot->progress, sizeof state->progress);
     for (int part = 0; part < GX_N_PARTS; part++)
         state->at[part].known &= st == GX_OK;
     return st;

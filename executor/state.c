@@ -528,6 +528,8 @@ gx_status gx_state_write(gx_state *state, const char *name, const gx_tensor *hos
         st = put(state, entry->master, host, err);
     if (st == GX_OK && entry->copy && !is_rounded_copy(state, entry))
         st = put(state, entry->copy, host, err);
+    if (st == GX_OK)
+        st = gx_state_follow(state, name, err);
     gx_device_leave(state->device, previous);
     return st;
 }

@@ -20,6 +20,13 @@ typedef struct gx_entry {
 
 typedef struct gx_label_counts gx_label_counts; /* label_counts.c */
 
+/* Of the counter of steps of a part's programs, and of their log. */
+typedef struct gx_progress {
+    int64_t steps; /* at most what the counter holds once all that was submitted has run,
+                    * but for launches of a graph that was handed out */
+    int64_t log_from; /* rows of steps before this one are not in the log */
+} gx_progress;
+
 struct gx_state {
     gx_device *device;
     uint64_t seed;
@@ -36,6 +43,7 @@ struct gx_state {
     gx_host_rows *rows;            /* of data that stream; NULL: none do */
     gx_position at[GX_N_PARTS];    /* where streaming programs stand */
     gx_label_counts *label_counts; /* as far as anyone asked */
+    gx_progress progress[GX_N_PARTS];
 };
 
 struct gx_snapshot {
@@ -44,6 +52,7 @@ struct gx_snapshot {
     void *copy;
     size_t bytes;
     gx_position at[GX_N_PARTS];
+    gx_progress progress[GX_N_PARTS];
 };
 
 /* gx_state_create, for timing a plan: data that stream stay in their files, so that its
@@ -75,6 +84,13 @@ void gx_label_counts_free(gx_state *state);
 /* The tensor of that name was written: where it counts rows, or is of the data, nothing
  * that follows from it is known. */
 void gx_state_forget(gx_state *state, const char *written);
+/* The same once it is written: where it counts steps, the log has no row of those before;
+ * where it is the log, its rows are the caller's. Waits where it counts steps. */
+gx_status gx_state_follow(gx_state *state, const char *written,
+                          gx_error *err) GX_MUST_CHECK;
+/* GX_ERR_LIMIT where the counter of steps cannot hold n more. */
+gx_status gx_state_count(gx_state *state, gx_part part, int64_t n_steps,
+                         gx_error *err) GX_MUST_CHECK;
 /* Where programs of a part stand, read from the device where it is not known: that
  * waits. */
 gx_status gx_state_locate(gx_state *state, gx_part part, gx_error *err) GX_MUST_CHECK;

@@ -269,6 +269,94 @@ static void a_fetch_holds_the_step_that_was_submitted(void **state)
     assert_true(read_loss(p) != loss);
 }
 
+static void what_a_step_makes_is_not_read_before_one(void **state)
+{
+    program *p = *state;
+    double values[12];
+    float loss = 0;
+    gx_tensor host = { .dtype = GX_F64, .rank = 0, .data = values };
+    gx_tensor fetched = { .dtype = GX_F32, .rank = 0, .data = &loss };
+    gx_tensor x = { .dtype = GX_F64, .rank = 2, .dim = { 4, 3 }, .data = values };
+    gx_tensor counter = { .dtype = GX_F64, .rank = 1, .dim = { 1 }, .data = values };
+    gx_error err;
+
+    write_inputs(p);
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 0, &err), &err);
+    assert_fails(gx_exec_read(p->exec, "loss", &host, &err), GX_ERR_STATE, &err,
+                 "'loss' has no values yet: this program has run no step");
+    assert_fails(gx_exec_fetch(p->exec, "loss", &fetched, &err), GX_ERR_STATE, &err,
+                 "'loss' has no values yet");
+    assert_ok(gx_exec_read(p->exec, "x", &x, &err), &err);
+    assert_ok(gx_exec_read(p->exec, "gexec.step", &counter, &err), &err);
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 1, &err), &err);
+    assert_ok(gx_exec_read(p->exec, "loss", &host, &err), &err);
+    assert_ok(gx_exec_fetch(p->exec, "loss", &fetched, &err), &err);
+    assert_true(loss > 0);
+}
+
+static void write_steps(program *p, int32_t steps)
+{
+    const gx_tensor host = { .dtype = GX_I32, .rank = 1, .dim = { 1 }, .data = &steps };
+    gx_error err;
+
+    assert_ok(gx_state_write(p->state, "gexec.step", &host, &err), &err);
+}
+
+/* As where a saved state is gone on with: the log is not saved. */
+static void the_log_has_no_rows_of_steps_that_were_not_run(void **state)
+{
+    program *p = *state;
+    double rows[4];
+    gx_snapshot *snapshot;
+    gx_error err;
+
+    write_inputs(p);
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 2, &err), &err);
+    assert_ok(gx_state_save(p->state, &snapshot, &err), &err);
+    write_steps(p, 1000);
+    assert_fails(gx_exec_log(p->exec, 1, rows, &err), GX_ERR_STATE, &err,
+                 "1 rows of the log after 0 steps: gexec.step was written as 1000");
+    assert_ok(gx_exec_log(p->exec, 0, NULL, &err), &err);
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 3, &err), &err);
+    assert_fails(gx_exec_log(p->exec, 4, rows, &err), GX_ERR_STATE, &err,
+                 "4 rows of the log after 3 steps");
+    assert_ok(gx_exec_log(p->exec, 3, rows, &err), &err);
+    for (int i = 0; i < 3; i++)
+        assert_true(rows[i] > 0);
+    /* A snapshot has its log with it. */
+    assert_ok(gx_state_restore(p->state, snapshot, &err), &err);
+    assert_ok(gx_exec_log(p->exec, 2, rows, &err), &err);
+    assert_true(rows[0] > 0 && rows[1] > 0);
+    assert_fails(gx_exec_log(p->exec, 3, rows, &err), GX_ERR_STATE, &err,
+                 "after 2 steps");
+    gx_snapshot_free(snapshot);
+}
+
+static void steps_that_cannot_be_counted_are_refused(void **state)
+{
+    program *p = *state;
+    gx_timing timing;
+    int32_t steps = 0;
+    gx_tensor host = { .dtype = GX_I32, .rank = 1, .dim = { 1 }, .data = &steps };
+    gx_error err;
+
+    write_inputs(p);
+    write_steps(p, INT32_MAX - 3);
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 2, &err), &err);
+    assert_fails(gx_exec_run(p->exec, GX_MODE_CPU, 2, &err), GX_ERR_LIMIT, &err,
+                 "gexec.step is 2147483646, and 2 steps more would take it past "
+                 "2147483647");
+    assert_fails(gx_exec_time(p->exec, GX_MODE_CPU, 2, &timing, &err), GX_ERR_LIMIT, &err,
+                 "gexec.step is 2147483646");
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 1, &err), &err);
+    assert_fails(gx_exec_run(p->exec, GX_MODE_CPU, INT64_MAX, &err), GX_ERR_LIMIT, &err,
+                 "past 2147483647");
+    assert_ok(gx_state_read(p->state, "gexec.step", &host, &err), &err);
+    assert_int_equal(steps, INT32_MAX);
+    write_steps(p, 5);
+    assert_ok(gx_exec_run(p->exec, GX_MODE_CPU, 2, &err), &err);
+}
+
 static void the_log_keeps_the_last_rows_when_it_wraps(void **state)
 {
     enum { MORE = 8 };
@@ -394,6 +482,9 @@ int main(void)
         WITH_PROGRAM(a_step_sees_the_last_write),
         WITH_PROGRAM(only_what_is_kept_can_be_read),
         WITH_PROGRAM(a_fetch_holds_the_step_that_was_submitted),
+        WITH_PROGRAM(what_a_step_makes_is_not_read_before_one),
+        WITH_PROGRAM(the_log_has_no_rows_of_steps_that_were_not_run),
+        WITH_PROGRAM(steps_that_cannot_be_counted_are_refused),
         WITH_PROGRAM(the_log_keeps_the_last_rows_when_it_wraps),
         WITH_PROGRAM(a_bound_input_is_read_where_it_lives),
         WITH_PROGRAM(times_are_told_and_nothing_is_claimed_of_launches),

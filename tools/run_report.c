@@ -286,7 +286,7 @@ static void put_stats(gx_json *json, const gx_run *run)
     gx_json_figure(json, "state", run->session.state_s);
     gx_json_figure(json, "build", run->build_s);
     gx_json_figure(json, "steps", history->train_s);
-    gx_json_figure(json, "evaluation", history->evaluate_s);
+    gx_json_figure(json, "evaluation", history->n_evaluations ? history->evaluate_s : -1);
     gx_json_figure(json, "data_wait_per_step", gx_history_wait(history));
     gx_json_end(json);
     if (run->session.device == GX_CPU)

@@ -14,6 +14,7 @@ static gx_status answer_ready(const gx_run *run, gx_error *err)
 {
     const gx_exec_stats stats = gx_exec_stats_get(run->exec);
     const gx_session *const session = &run->session;
+    const bool on_cpu = session->device == GX_CPU;
     gx_json *json = gx_json_create();
     gx_status st;
 
@@ -24,8 +25,10 @@ static gx_status answer_ready(const gx_run *run, gx_error *err)
     gx_json_text(json, "precision", gx_graph_precision(session->graph[run->program]));
     gx_json_text(json, "plan", gx_plan_mark(session->plan[run->program]).text);
     gx_json_integer(json, "steps_per_launch", session->steps_per_launch);
-    gx_json_figure(json, "launches_per_step", (double)stats.launches_per_step);
-    gx_json_integer(json, "graph_nodes", stats.graph_nodes);
+    gx_json_figure(json, "launches_per_step",
+                   on_cpu ? -1 : (double)stats.launches_per_step);
+    gx_json_figure(json, "graph_nodes",
+                   stats.graph_nodes > 0 ? (double)stats.graph_nodes : -1);
     gx_json_environment(json, "environment", session);
     gx_idle_flags_put(json, gx_idle_flags_of(session));
     gx_json_end(json);

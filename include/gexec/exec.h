@@ -322,7 +322,8 @@ GX_API gx_status gx_exec_bind(gx_exec *exec, const char *input, void *device_dat
                               gx_error *err) GX_MUST_CHECK;
 
 /* Submits n steps and returns; the CPU has done them on return. With K steps per launch n
- * must be a multiple of K in graph mode. Where data feeds the model, a step takes a whole
+ * must be a multiple of K in graph mode. GX_ERR_LIMIT where gexec.step (gexec.eval.step),
+ * an i32, could not count them. Where data feeds the model, a step takes a whole
  * batch, always: past the last row of an epoch it repeats that row. A last batch of its
  * true size is another program of the model (gx_load_options.batch_rows).
  * Where the data stream, this call gathers the batches, on the caller's thread and one
@@ -335,7 +336,8 @@ GX_API gx_status gx_exec_run(gx_exec *exec, gx_mode mode, int64_t n_steps,
 GX_API gx_status gx_exec_sync(gx_exec *exec, gx_error *err) GX_MUST_CHECK;
 
 /* Copies an output, an input or a persistent tensor to the host and waits. Outputs live
- * until the next step is submitted. dtypes as gx_state_read. */
+ * until the next step is submitted. dtypes as gx_state_read. GX_ERR_STATE for what a step
+ * makes, batches among it, where this program has run none. */
 GX_API gx_status gx_exec_read(gx_exec *exec, const char *name, gx_tensor *host,
                               gx_error *err) GX_MUST_CHECK;
 /* The same without waiting: `host` holds the values of the steps submitted so far after
@@ -345,7 +347,9 @@ GX_API gx_status gx_exec_fetch(gx_exec *exec, const char *name, gx_tensor *host,
                                gx_error *err) GX_MUST_CHECK;
 
 /* The last `n_rows` rows of the log (n_rows x gx_graph_logged count doubles, oldest
- * first); at most GX_LOG_ROWS. Waits. */
+ * first); at most GX_LOG_ROWS. Waits. GX_ERR_STATE for more rows than steps were run on
+ * this state since gexec.step (gexec.eval.step) was last written: a saved state has no
+ * log. */
 GX_API gx_status gx_exec_log(gx_exec *exec, int64_t n_rows, double *rows,
                              gx_error *err) GX_MUST_CHECK;
 

@@ -12,6 +12,9 @@ awk -v lines=1 -f json.awk "$work/out" || fail "a line is no JSON"
 sed -n 1p "$work/out" | grep -q '"ready": true' || fail "the first line does not say ready"
 sed -n 2p "$work/out" | grep -q '"steps": 3, "host_s": [0-9.e-]*, .*"device_s": null' ||
     fail "a block of three steps is not told"
+# What a CPU has not, and no step has measured, is no 0.
+sed -n 1p "$work/out" | grep -q '"launches_per_step": null, "graph_nodes": null' ||
+    fail "the first line counts launches on the CPU"
 # The state after reset is the first one: the same two losses.
 first=$(sed -n 3p "$work/out" | sed 's/.*\[\([^,]*, [^,]*\),.*/\1/')
 again=$(sed -n 13p "$work/out" | sed 's/.*\[\(.*\)\].*/\1/')

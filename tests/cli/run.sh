@@ -289,6 +289,7 @@ run 0 run "$work/wild.yaml" --device cpu --steps 60 --evaluate never --json "$wo
     fail "a loss that is not finite is not told once"
 ! grep -qe -nan "$work/out" "$work/err" || fail "$last tells the sign of a NaN"
 out '^  the loss is not finite from step [0-9]+ on$'
+grep -q '"evaluation": null' "$work/wild.json" || fail "a run that evaluates nothing has a time of it"
 grep -q '"loss_not_finite_from": [1-9]' "$work/wild.json" || fail "the JSON tells no such step"
 run 0 run "$digits" --device cpu --steps 2 -q --json -
 grep -q '"loss_not_finite_from": null' "$work/out" || fail "a finite loss is told as another"
