@@ -9,7 +9,7 @@
 #include "beside.h"
 #include "trace_model.h"
 
-enum { MAGIC_SIZE = 12, STORE_VERSION = 2 };
+enum { MAGIC_SIZE = 12, STORE_VERSION = 3 };
 
 static const char magic[MAGIC_SIZE] = "gexec-trace\n";
 
@@ -134,8 +134,13 @@ static void move_activity(store *at, gx_trace_activity *activity)
         move_i32(at, &activity->block[i], INT32_MIN, INT32_MAX, "");
     move_i32(at, &activity->registers, INT32_MIN, INT32_MAX, "");
     move_i64(at, &activity->shared_bytes);
+    MOVE_ENUM(at, gx_trace_memory, activity->source, GX_TRACE_MEMORY_OTHER + 1,
+              "a kind of memory");
+    MOVE_ENUM(at, gx_trace_memory, activity->target, GX_TRACE_MEMORY_OTHER + 1,
+              "a kind of memory");
     move_i32(at, &activity->source_device, GX_TRACE_NONE, INT32_MAX, "a device");
     move_i32(at, &activity->target_device, GX_TRACE_NONE, INT32_MAX, "a device");
+    move_bool(at, &activity->legacy_stream);
     move_i32(at, &activity->group, GX_TRACE_NONE, INT32_MAX, "a group");
     move_i32(at, &activity->lane, GX_TRACE_NONE, INT32_MAX, "a lane");
     move_i32(at, &activity->body, GX_TRACE_NONE, INT32_MAX, "a body");

@@ -68,6 +68,10 @@ static gx_status check_options(const gx_load_options *options, gx_error *err)
     for (size_t i = 0; i < options->n_sets; i++) {
         GX_TRY(gx_need(options->sets[i].name, "name of a set", err));
         GX_TRY(gx_need(options->sets[i].value, "value of a set", err));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(options->sets[j].name, options->sets[i].name) == 0)
+                return GX_FAIL(err, GX_ERR_ARGUMENT, "'%s' is set twice",
+                               options->sets[i].name);
     }
     if (options->n_keep > 0)
         GX_TRY(gx_need(options->keep, "list of tensors to keep", err));

@@ -101,6 +101,10 @@ static void loading_refuses_options_that_there_are_not(void **unused)
     (void)unused;
     refuses(parse(&(gx_load_options){ .stream = (gx_streaming)7 }, &graph, &err),
             "stream 7 is none of as written, on, off");
+    const gx_set twice[] = { { "batch", "3" }, { "other", "2" }, { "batch", "4" } };
+
+    refuses(parse(&(gx_load_options){ .sets = twice, .n_sets = 3 }, &graph, &err),
+            "'batch' is set twice");
     refuses(parse(&(gx_load_options){ .kind = (gx_kind)9 }, &graph, &err),
             "kind 9 is none of training, evaluation");
 }

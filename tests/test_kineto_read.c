@@ -313,6 +313,12 @@ static void what_is_wrong_is_told(void **state)
           "has no time", GX_ERR_DATA },
         { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": 5, \"dur\": -1}]", "can be true",
           GX_ERR_DATA },
+        { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 5, \"dur\": 1, "
+          "\"args\": {\"device\": 99999999999999999999}}]",
+          "('k', category kernel) has device 99999999999999999999", GX_ERR_DATA },
+        { "[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"ts\": 5, \"dur\": 1, "
+          "\"args\": {\"device\": 0, \"stream\": 1e30}}]",
+          "has stream 1e30", GX_ERR_DATA },
         { "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
           "nested deeper", GX_ERR_LIMIT },
     };

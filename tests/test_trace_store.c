@@ -44,6 +44,9 @@ static gx_trace *made_trace(void)
             .block = { 4, 5 + i, 6 },
             .registers = 40 + i,
             .shared_bytes = 50 + i,
+            .source = GX_TRACE_MEMORY_PAGEABLE + (gx_trace_memory)i,
+            .target = GX_TRACE_MEMORY_OTHER,
+            .legacy_stream = i == 0,
             .source_device = i,
             .target_device = 4 + i,
             .group = i,
@@ -138,6 +141,9 @@ static void compare_activities(const gx_trace *a, const gx_trace *b)
         assert_memory_equal(left->block, right->block, sizeof left->block);
         ASSERT_FIELD(left, right, registers);
         ASSERT_FIELD(left, right, shared_bytes);
+        ASSERT_FIELD(left, right, source);
+        ASSERT_FIELD(left, right, target);
+        ASSERT_FIELD(left, right, legacy_stream);
         ASSERT_FIELD(left, right, source_device);
         ASSERT_FIELD(left, right, target_device);
         ASSERT_FIELD(left, right, group);
@@ -410,7 +416,7 @@ static void overhead_out_of_order_is_refused(void **state)
 
 static void a_foreign_file_is_refused(void **state)
 {
-    static const char later[] = "gexec-trace\n\x03\0\0\0 and more";
+    static const char later[] = "gexec-trace\n\x04\0\0\0 and more";
     gx_trace *trace;
     gx_error err;
 
@@ -418,7 +424,7 @@ static void a_foreign_file_is_refused(void **state)
     assert_fails(read_bytes("", 0, &err), GX_ERR_READ, &err, "not a trace that gexec");
     assert_fails(read_bytes("SQLite format 3", 16, &err), GX_ERR_READ, &err,
                  "not a trace that gexec");
-    assert_fails(read_bytes(later, sizeof later, &err), GX_ERR_READ, &err, "version 3");
+    assert_fails(read_bytes(later, sizeof later, &err), GX_ERR_READ, &err, "version 4");
     assert_fails(gx_trace_read("/nowhere/x.trace", &trace, &err), GX_ERR_READ, &err,
                  "/nowhere/x.trace: No such file");
     assert_fails(gx_trace_read(test_folder(), &trace, &err), GX_ERR_READ, &err,

@@ -102,11 +102,29 @@ static void read_memory(const char *name, gx_trace_activity *copy)
     }
 }
 
+/* A number that cannot be read is no place, and another must not stand in for it. */
+static gx_status check_place(const gx_kineto_event *event, gx_kineto_field field,
+                             const char *what, const gx_trace *trace, gx_error *err)
+{
+    const gx_kineto_number *const place = &event->field[field];
+    int64_t value;
+
+    if (place->n == 0 || place->is_string || number(place, 0, &value))
+        return GX_OK;
+    return GX_FAIL(err, GX_ERR_DATA,
+                   "an event ('%s', category %s) has %s %.*s: expected an integer of 64 "
+                   "bits",
+                   gx_trace_text_at(trace, event->name), event->category, what,
+                   (int)place->n, place->text);
+}
+
 static gx_status take_activity(const gx_kineto_event *event, gx_trace_kind kind,
                                int64_t start, int64_t end, gx_trace *trace, gx_error *err)
 {
     gx_trace_activity activity = gx_trace_activity_none();
 
+    GX_TRY(check_place(event, GX_KINETO_DEVICE, "device", trace, err));
+    GX_TRY(check_place(event, GX_KINETO_STREAM, "stream", trace, err));
     activity.kind = kind;
     activity.name = event->name;
     activity.start = start;

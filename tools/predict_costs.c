@@ -27,8 +27,24 @@ static const struct {
 #undef FIELD
 };
 
+/* Which costs a file has told so far: the fields, and the card. */
+typedef struct told {
+    bool field[N(fields)];
+    bool card;
+} told;
+
+static gx_status tell(const char *path, int line, const char *name, bool *is_told,
+                      gx_error *err)
+{
+    if (*is_told)
+        return GX_FAIL(err, GX_ERR_DATA, "%s:%d: %s is given twice", path, line, name);
+    *is_told = true;
+    return GX_OK;
+}
+
 static gx_status take_number(const char *path, int line, const char *name,
-                             const char *value, gx_predict_costs *costs, gx_error *err)
+                             const char *value, gx_predict_costs *costs, told *so_far,
+                             gx_error *err)
 {
     char *end;
     const double number = strtod(value, &end);
@@ -48,6 +64,7 @@ static gx_status take_number(const char *path, int line, const char *name,
                        "%s:%d: '%s' is no value of %s: expected a number that is not "
                        "negative",
                        path, line, value, name);
+    GX_TRY(tell(path, line, name, &so_far->field[i], err));
     *(double *)((char *)costs + fields[i].at) = number;
     return costs->n_sm > 0.0 ? GX_OK
                              : GX_FAIL(err, GX_ERR_DATA,
@@ -56,7 +73,7 @@ static gx_status take_number(const char *path, int line, const char *name,
 
 /* One line, which is cut up. */
 static gx_status take_line(const char *path, int line, char *text,
-                           gx_predict_costs *costs, gx_error *err)
+                           gx_predict_costs *costs, told *so_far, gx_error *err)
 {
     char *name, *value, *end;
 
@@ -71,7 +88,8 @@ static gx_status take_line(const char *path, int line, char *text,
         *value++ = '\0';
     value += strspn(value, " \t");
     if (strcmp(name, "card") != 0)
-        return take_number(path, line, name, value, costs, err);
+        return take_number(path, line, name, value, costs, so_far, err);
+    GX_TRY(tell(path, line, name, &so_far->card, err));
     snprintf(costs->card, sizeof costs->card, "%s", value);
     return GX_OK;
 }
@@ -79,6 +97,7 @@ static gx_status take_line(const char *path, int line, char *text,
 gx_status gx_predict_costs_read(const char *path, gx_predict_costs *costs, gx_error *err)
 {
     char text[512];
+    told so_far = { .card = false };
     gx_status st = GX_OK;
     FILE *file;
 
@@ -90,7 +109,7 @@ gx_status gx_predict_costs_read(const char *path, gx_predict_costs *costs, gx_er
         return GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", path, strerror(errno));
     costs->card[0] = '\0';
     for (int line = 1; st == GX_OK && fgets(text, sizeof text, file); line++)
-        st = take_line(path, line, text, costs, err);
+        st = take_line(path, line, text, costs, &so_far, err);
     if (st == GX_OK && ferror(file))
         st = GX_FAIL_NATIVE(err, GX_ERR_READ, errno, "%s: %s", path, strerror(errno));
     fclose(file);

@@ -198,9 +198,11 @@ void gx_profile_print_pairs(const gx_profile *profile, const gx_profile_pass *pa
 
     if (pass->n_pairs == 0)
         return;
-    fprintf(out, "  idle between ops, %s, a step: %zu of %zu pairs, the longest first\n",
-            gx_mode_name(pass->mode), pass->n_pairs < top ? pass->n_pairs : top,
-            pass->n_pairs);
+    fprintf(
+        out,
+        "  idle between ops, %s, a step: %zu of %zu pairs, the longest in total first\n",
+        gx_mode_name(pass->mode), pass->n_pairs < top ? pass->n_pairs : top,
+        pass->n_pairs);
     for (size_t i = 0; i < pass->n_pairs && i < top; i++) {
         const gx_profile_pair *const pair = &pass->pair[i];
         char before[NAME_WIDTH + 4];

@@ -115,7 +115,7 @@ typedef struct gx_profile_pass {
     int64_t n_waiting_calls;                  /* calls inside steps that wait for the
                                                * device */
     int32_t *step_of;      /* of each activity: index of its step, GX_TRACE_NONE */
-    gx_profile_pair *pair; /* the longest first */
+    gx_profile_pair *pair; /* the longest in total first */
     size_t n_pairs;
     gx_profile_op *op; /* in the order of the plan, unclaimed work last */
     size_t n_ops;

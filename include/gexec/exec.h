@@ -108,7 +108,8 @@ GX_API gx_status gx_state_restore(gx_state *state, const gx_snapshot *snapshot,
 GX_API void gx_snapshot_free(gx_snapshot *snapshot);
 
 /* Sets the learning rate (state "gexec.lr"); takes effect at the next step that is
- * submitted, without a rebuild. */
+ * submitted, without a rebuild. Rounded to f32: what lies below its smallest number, as
+ * a schedule may come to, is 0. */
 GX_API gx_status gx_state_set_rate(gx_state *state, double rate,
                                    gx_error *err) GX_MUST_CHECK;
 

@@ -192,8 +192,10 @@ GX_API const gx_trace_overhead *gx_trace_overheads(const gx_trace *trace, size_t
  * gx_npy_write writes: no half-written one stays. */
 GX_API gx_status gx_trace_write(const gx_trace *trace, const char *path,
                                 gx_error *err) GX_MUST_CHECK;
-/* GX_ERR_READ for a file that is none of gx_trace_write's, of another version, cut short
- * or damaged. The caller frees. */
+/* GX_ERR_READ for a file that is none of gx_trace_write's, of another version or cut
+ * short, and for damage that contradicts itself: kinds, texts and indexes that there are
+ * not, records out of order. There is no checksum: another time or size, or other letters
+ * of a name, are not noticed. The caller frees. */
 GX_API gx_status gx_trace_read(const char *path, gx_trace **trace,
                                gx_error *err) GX_MUST_CHECK;
 

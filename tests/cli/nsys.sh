@@ -84,6 +84,11 @@ out '^  as a graph +2\.60 ms a step'
 out '^  pays back +never: the step is no faster than even the traced one$'
 out "costs .*of $work/costs\$"
 out "^ +the trace's card is NVIDIA H100 [^:]*: give its costs with --costs$"
+for twice in node_ns card; do
+    printf "$twice 1\nstep_ns 0\n$twice 1\n" >"$work/costs"
+    run 2 nsys "$eager" --costs "$work/costs"
+    err "costs:3: $twice is given twice\$"
+done
 printf 'nodes 1\n' >"$work/costs"
 run 2 nsys "$eager" --costs "$work/costs"
 err "costs:1: no cost is named 'nodes'"
