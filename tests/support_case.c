@@ -330,6 +330,7 @@ static gx_status run_disturbed(const test_case *c, test_program *p, double distu
                 disturb_outputs(call, disturb, &random);
             }
         }
+        p->exec->has_run = true;
         GX_TRY(read_all(c, p, numbers[m], err));
     }
     return GX_OK;
