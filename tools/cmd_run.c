@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "figures.h"
+#include "interrupt.h"
 #include "remarks.h"
 #include "run_report.h"
 
@@ -97,6 +98,9 @@ int gx_cmd_run(const gx_args *args)
             device, mode, &err);
     if (st == GX_OK)
         st = check_outs(&run.session, &err);
+    /* A plan and a large state take their time; blocks are ended by who asks for them. */
+    if (!args->blocks)
+        gx_interrupt_watch();
     if (st == GX_OK)
         st = gx_session_open(&run.session, &err);
     if (st == GX_OK) {

@@ -559,7 +559,6 @@ gx_status gx_train(gx_session *session, gx_history *history, gx_error *err)
     GX_TRY(check_counter(&t, err));
     GX_TRY(make_counts(&t, err));
     remark_short(&t);
-    gx_interrupt_watch();
     gx_progress_begin(&t.progress, session->args->quiet);
     st = steps(&t, err);
     free(t.counts);

@@ -20,6 +20,28 @@ json "$work/a.json"
 grep -q '"interrupted": true' "$work/a.json" || fail "the JSON does not say interrupted"
 [ -s "$work/params/w1.npy" ] || fail "the parameters were not written"
 
+# So it is while a large state is made.
+cat >"$work/large.yaml" <<'END'
+gexec: 1
+precision: f32
+params: {w: {shape: [8000000], init: normal}}
+ops: [{op: sum, name: loss, x: w}]
+backward: loss
+optimizer: {sgd: {lr: 0.1}}
+outputs: [loss]
+END
+"$gexec" run "$work/large.yaml" --device cpu --steps 8 --json "$work/l.json" >"$work/out" 2>"$work/err" &
+pid=$!
+sleep 0.2
+kill -INT $pid
+status=0
+wait $pid || status=$?
+last='a run interrupted before its steps'
+[ $status = 130 ] || fail "$last exits with $status"
+out 'interrupted after [0-9]+ of 8 steps'
+json "$work/l.json"
+grep -q '"interrupted": true' "$work/l.json" || fail "$last: the JSON does not say interrupted"
+
 # No file of its own comes to stand where a standard stream was closed.
 "$gexec" run "$digits" --device cpu --epochs 1000000 -q <&- >&- 2>&- &
 pid=$!
