@@ -40,7 +40,7 @@ typedef struct gx_tensor {
 GX_API const char *gx_dtype_name(gx_dtype dtype);
 GX_API size_t gx_dtype_bytes(gx_dtype dtype);
 
-/* Elements of a tensor; 1 for rank 0. The shape must have been checked: no overflow. */
+/* Elements of a tensor; 1 for rank 0; INT64_MAX where there are more. */
 GX_API int64_t gx_count(const gx_tensor *tensor);
 
 /* "[64, 256]" into `text`, cut at `size`; returns `text`. A rank that no tensor has is
