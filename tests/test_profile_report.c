@@ -100,6 +100,8 @@ static void the_verdict_stands_first(void **state)
                         "up, 4 traced)");
     assert_has(printed, "eager: 4 steps traced, 8 kernels, copies and fills, as many as "
                         "expected\n");
+    assert_has(printed, "idle between ops, eager, a step: 1 of 1 pairs, the longest in "
+                        "total first\n");
     assert_has(printed, "fc -> bend: 0.30 us host  (p95 0.30 us)");
     assert_has(printed, "fc -> bend: 0.02 us device");
     assert_has(printed, "host-bound launches: an eager step");
