@@ -21,15 +21,6 @@ namespace
 constexpr unsigned MOST_THREADS = 1024, MOST_IN_CLUSTER = 16;
 constexpr size_t SHARED_LIMIT = 232448, SHARED_DEFAULT = 49152;
 
-/* Until somebody makes the thread ready. */
-void wait(waiting what, const char *name, site at)
-{
-    running->waits = what;
-    running->name = name;
-    running->where = at;
-    leave_thread(running);
-}
-
 /* --- kernels --- */
 
 struct known_kernel {
@@ -94,7 +85,7 @@ void cluster_wait(site at)
         fail("waits for the cluster without having arrived, %s:%d", at.file, at.line);
     running->has_arrived = false;
     if (running->phase == now->phase)
-        wait(CLUSTER, "barrier.cluster.wait", at);
+        wait_for(CLUSTER, "barrier.cluster.wait", at);
 }
 
 void grid_wait(site at)
@@ -105,7 +96,7 @@ void grid_wait(site at)
         release_grid();
     } else {
         now->n_before_release--;
-        wait(GRID, "cudaGridDependencySynchronize", at);
+        wait_for(GRID, "cudaGridDependencySynchronize", at);
     }
 }
 

@@ -13,14 +13,6 @@ namespace emulate
 namespace
 {
 
-void wait_for(waiting what, const char *name, site at)
-{
-    running->waits = what;
-    running->name = name;
-    running->where = at;
-    leave_thread(running);
-}
-
 /* --- barriers in shared memory --- */
 
 /* Shared memory begins with all bits set, which no barrier has. */

@@ -112,6 +112,14 @@ void make_ready(thread *t)
     t->of->ready.push_back(t);
 }
 
+void wait_for(waiting what, const char *name, site at)
+{
+    running->waits = what;
+    running->name = name;
+    running->where = at;
+    leave_thread(running);
+}
+
 /* Puts a block's shared variables in place; they are NaNs at first. */
 static void enter_block(block *to)
 {

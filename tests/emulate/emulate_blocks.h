@@ -96,6 +96,8 @@ void run_grid(unsigned cluster);
 /* Another thread goes on, until this one is ready and chosen again. */
 void leave_thread(thread *from);
 void make_ready(thread *t);
+/* The running thread goes on when somebody makes it ready. */
+void wait_for(waiting what, const char *name, site at);
 /* The first error of a launch is kept. */
 void keep_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
