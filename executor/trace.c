@@ -286,6 +286,10 @@ gx_status gx_trace_add_activity(gx_trace *trace, const gx_trace_activity *activi
     GX_TRY(check_given(trace, activity, "device work", err));
     GX_TRY(check_room(trace, trace->n_activities, err));
     GX_TRY(check_kind((int)activity->kind, GX_TRACE_KINDS, "device work", err));
+    GX_TRY(
+        check_kind((int)activity->source, GX_TRACE_MEMORY_OTHER + 1, "memory read", err));
+    GX_TRY(check_kind((int)activity->target, GX_TRACE_MEMORY_OTHER + 1, "memory written",
+                      err));
     GX_TRY(check_name(trace, activity->name, "device work", err));
     GX_TRY(check_time(activity->start, "device work that starts", err));
     GX_TRY(check_time(activity->end, "device work that ends", err));

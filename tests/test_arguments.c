@@ -410,6 +410,10 @@ static void a_trace_refuses_kinds_and_texts_that_there_are_not(void **unused)
     activity.kind = (gx_trace_kind)99;
     refuses(gx_trace_add_activity(trace, &activity, &err),
             "device work of kind 99, expected 0 to 3");
+    activity.kind = GX_TRACE_KERNEL;
+    activity.target = (gx_trace_memory)99;
+    refuses(gx_trace_add_activity(trace, &activity, &err), "memory written of kind 99");
+    activity.target = GX_TRACE_MEMORY_OTHER;
     activity.kind = (gx_trace_kind)-1;
     refuses(gx_trace_add_activity(trace, &activity, &err), "of kind -1");
     refuses(gx_trace_add_call(trace, &(gx_trace_call){ .name = 7 }, &err),
