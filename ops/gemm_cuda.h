@@ -156,10 +156,6 @@ gx_status gx_take_shape(const bool *fits, int n, gx_prepared *prepared, int *sha
 const char *gx_gemm_wgmma_refuses(const gx_group *group, const gx_ctx *ctx);
 const char *gx_gemm_wgmma_forward_refuses(const gx_group *group, const gx_ctx *ctx);
 const char *gx_gemm_wgmma_backward_refuses(const gx_group *group, const gx_ctx *ctx);
-/* The same of tf32, whose operands both lie along k. */
-const char *gx_gemm_wgmma_tf32_refuses(const gx_group *group, const gx_ctx *ctx);
-const char *gx_gemm_wgmma_tf32_forward_refuses(const gx_group *group, const gx_ctx *ctx);
-const char *gx_gemm_wgmma_tf32_backward_refuses(const gx_group *group, const gx_ctx *ctx);
 gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
                                 gx_prepared *prepared, gx_error *err) GX_MUST_CHECK;
 gx_status gx_gemm_wgmma_launch(const gx_group *group, const gx_prepared *prepared,

@@ -39,38 +39,27 @@ static const char *refuses_sizes(const gx_tile *tile, const gx_ctx *ctx)
                           tiles_of(tile->m, tile->n), ctx);
 }
 
-/* `tf32`: by the alternative that is for it, else by one of the others. */
-static const char *refuses_math(gx_tile_math math, bool tf32)
-{
-    if (tf32)
-        return math == GX_TILE_TF32 ? NULL : "only tf32";
-    return math == GX_TILE_BF16 || math == GX_TILE_F16 ? NULL : "only bf16 and f16";
-}
-
-static const char *refuses_card(size_t shared_bytes, const gx_ctx *ctx)
+static const char *refuses_card(gx_tile_math math, size_t shared_bytes, const gx_ctx *ctx)
 {
     if (!gx_wgmma_is_built())
         return "built without sm_90a";
     if (ctx->cc != GX_WGMMA_CC)
         return "only sm_90 has the instruction";
+    if (math != GX_TILE_BF16 && math != GX_TILE_F16)
+        return "only bf16 and f16";
     if (shared_bytes > ctx->shared_optin_bytes)
         return "a block has too little shared memory";
     return NULL;
 }
 
-static const char *refuses_tile(const gx_tile *tile, bool plain, bool tf32,
-                                const gx_ctx *ctx)
+static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *ctx)
 {
-    const char *reason = refuses_math(tile->math, tf32);
+    const char *reason = refuses_card(tile->math, gx_wgmma_shared_bytes(), ctx);
 
-    if (reason == NULL)
-        reason = refuses_card(gx_wgmma_shared_bytes(), ctx);
     if (reason != NULL)
         return reason;
     if (!plain)
         return "more than one plain product and what follows it";
-    if (tf32 && (tile->trans_a || !tile->trans_b))
-        return "rows of an operand do not lie along k, as tf32 has to";
     if (tile->trans_a && tile->trans_b)
         return "both operands are transposed";
     if (tile->trans_a && tile->tail != GX_TAIL_NONE)
@@ -80,65 +69,35 @@ static const char *refuses_tile(const gx_tile *tile, bool plain, bool tf32,
     return refuses_sizes(tile, ctx);
 }
 
-static const char *refuses_group(const gx_group *group, bool tf32, const gx_ctx *ctx)
+static const char *refuses_group(const gx_group *group, const gx_ctx *ctx)
 {
     bool plain;
     const gx_tile tile = gx_gemm_tile_of(group, &plain);
 
-    return refuses_tile(&tile, plain, tf32, ctx);
+    return refuses_tile(&tile, plain, ctx);
 }
 
-static const char *refuses_alone(const gx_group *group, bool tf32, const gx_ctx *ctx)
+const char *gx_gemm_wgmma_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_refuses(group);
 
-    return reason != NULL ? reason : refuses_group(group, tf32, ctx);
+    return reason != NULL ? reason : refuses_group(group, ctx);
 }
 
-static const char *refuses_forward(const gx_group *group, bool tf32, const gx_ctx *ctx)
+const char *gx_gemm_wgmma_forward_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = gx_gemm_refuses(group);
 
     if (reason == NULL)
         reason = gx_gemm_refuses_link(group, GX_EPILOGUE_X);
-    return reason != NULL ? reason : refuses_group(group, tf32, ctx);
-}
-
-static const char *refuses_backward(const gx_group *group, bool tf32, const gx_ctx *ctx)
-{
-    const char *reason = gx_gemm_refuses_backward(group);
-
-    return reason != NULL ? reason : refuses_group(group, tf32, ctx);
-}
-
-const char *gx_gemm_wgmma_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_alone(group, false, ctx);
-}
-
-const char *gx_gemm_wgmma_forward_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_forward(group, false, ctx);
+    return reason != NULL ? reason : refuses_group(group, ctx);
 }
 
 const char *gx_gemm_wgmma_backward_refuses(const gx_group *group, const gx_ctx *ctx)
 {
-    return refuses_backward(group, false, ctx);
-}
+    const char *reason = gx_gemm_refuses_backward(group);
 
-const char *gx_gemm_wgmma_tf32_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_alone(group, true, ctx);
-}
-
-const char *gx_gemm_wgmma_tf32_forward_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_forward(group, true, ctx);
-}
-
-const char *gx_gemm_wgmma_tf32_backward_refuses(const gx_group *group, const gx_ctx *ctx)
-{
-    return refuses_backward(group, true, ctx);
+    return reason != NULL ? reason : refuses_group(group, ctx);
 }
 
 /* --- hooks --- */
@@ -161,7 +120,7 @@ static bool has_sums(const gx_tile *tile)
 /* Of the workspace; partial sums are behind. */
 static size_t handed_bytes(const gx_tile *tile, const gx_ctx *ctx)
 {
-    return tile->tail == GX_TAIL_NONE ? 0 : gx_wgmma_handed_bytes(tile->math, ctx->n_sm);
+    return tile->tail == GX_TAIL_NONE ? 0 : gx_wgmma_handed_bytes(ctx->n_sm);
 }
 
 void gx_gemm_wgmma_release(gx_prepared *prepared)
@@ -208,31 +167,29 @@ gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
 
 static gx_dtype dtype_of(gx_tile_math math)
 {
-    return math == GX_TILE_BF16 ? GX_BF16 : math == GX_TILE_F16 ? GX_F16 : GX_F32;
+    return math == GX_TILE_BF16 ? GX_BF16 : GX_F16;
 }
 
 static gx_status map_operands(const gx_tile *tile, const wgmma_state *state,
                               gx_wgmma_maps *maps, gx_error *err)
 {
-    const gx_dtype dtype = dtype_of(tile->math);
-    const int row = GX_WGMMA_ROW_BYTES / (int)gx_dtype_bytes(dtype);
     const gx_mapped a = {
         .data = tile->a,
-        .dtype = dtype,
+        .dtype = dtype_of(tile->math),
         .rows = tile->trans_a ? tile->k : tile->m,
         .columns = tile->trans_a ? tile->m : tile->k,
         .ld = tile->lda,
-        .box_rows = tile->trans_a ? GX_WGMMA_STRIP : GX_WGMMA_ROWS,
-        .box_columns = row,
+        .box_rows = tile->trans_a ? GX_WGMMA_K : GX_WGMMA_ROWS,
+        .box_columns = GX_WGMMA_K,
     };
     const gx_mapped b = {
         .data = tile->b,
-        .dtype = dtype,
+        .dtype = dtype_of(tile->math),
         .rows = tile->trans_b ? tile->n : tile->k,
         .columns = tile->trans_b ? tile->k : tile->n,
         .ld = tile->ldb,
-        .box_rows = GX_WGMMA_STRIP,
-        .box_columns = row,
+        .box_rows = GX_WGMMA_K,
+        .box_columns = GX_WGMMA_K,
     };
 
     GX_TRY(gx_tensor_map_encode(state->encode, &a, &maps->a, err));
@@ -266,7 +223,7 @@ const char *gx_wgmma_head_refuses(const gx_group *group, const gx_ctx *ctx)
 
     if (reason != NULL)
         return reason;
-    reason = refuses_group(&product, false, ctx);
+    reason = refuses_group(&product, ctx);
     if (reason != NULL)
         return reason;
     return group->call[0].attr[GX_GEMM_TRANS_A].i
@@ -309,7 +266,7 @@ gx_status gx_wgmma_head_prepare(const gx_group *group, const gx_ctx *ctx,
         !is_aligned(head.out) || !is_aligned(head.target) || !is_aligned(head.dx))
         return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                        "the operands are not aligned to %d bytes", VECTOR);
-    prepared->workspace_bytes = gx_wgmma_handed_bytes(head.math, ctx->n_sm);
+    prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
     if (head.loss != NULL)
         prepared->workspace_bytes +=
             (size_t)gx_wgmma_head_blocks(&head, ctx->n_sm) * sizeof(double);
@@ -327,8 +284,8 @@ gx_status gx_wgmma_head_launch_group(const gx_group *group, const gx_prepared *p
 
     head.handed = ctx->workspace;
     if (head.loss != NULL) {
-        head.partial = (double *)(void *)((char *)ctx->workspace +
-                                          gx_wgmma_handed_bytes(head.math, ctx->n_sm));
+        head.partial =
+            (double *)(void *)((char *)ctx->workspace + gx_wgmma_handed_bytes(ctx->n_sm));
         GX_TRY(gx_take_ticket(ctx, &head.ticket, err));
     }
     GX_TRY(map_operands(&operands, prepared->state, &head.maps, err));
@@ -348,9 +305,7 @@ const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ct
         return reason;
     const gx_weights_update update = gx_gemm_updates_of(group, &plain);
 
-    reason = refuses_math(update.weights.math, false);
-    if (reason == NULL)
-        reason = refuses_card(gx_wgmma_update_shared_bytes(), ctx);
+    reason = refuses_card(update.weights.math, gx_wgmma_update_shared_bytes(), ctx);
     if (reason != NULL)
         return reason;
     if (!plain)
@@ -379,7 +334,7 @@ gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
     const gx_weights_update update = gx_gemm_updates_of(group, &plain);
     const int n = update.weights.n_layers;
 
-    prepared->workspace_bytes = gx_wgmma_handed_bytes(update.weights.math, ctx->n_sm);
+    prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
     prepared->n_launches = (int)gx_divide_up(n, GX_WGMMA_LAYERS);
     prepared->n_algos = 1;
     for (int i = 0; i < n; i++) {

@@ -11,9 +11,8 @@
 extern "C" {
 #endif
 
-/* A matrix of bf16 or f16 as it is stored, or of f32, which is rounded to tf32 on its
- * way. `data` and its rows, `ld` elements apart, are aligned to 16 bytes. What lies
- * outside of rows and columns is read as zero. */
+/* A matrix of bf16 or f16 as it is stored. `data` and its rows, `ld` elements apart, are
+ * aligned to 16 bytes. What lies outside of rows and columns is read as zero. */
 typedef struct gx_mapped {
     const void *data;
     gx_dtype dtype;

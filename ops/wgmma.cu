@@ -19,8 +19,7 @@ constexpr int SUM_THREADS = 256;
 #if GX_HAVE_WGMMA
 
 constexpr int FEW_REGISTERS = 40, MANY_REGISTERS = 232; /* where nothing follows */
-/* Pieces that a thread has under way. */
-template <typename T> constexpr int AT_ONCE = sizeof(T) == 2 ? 3 : 2;
+constexpr int AT_ONCE = 3; /* pieces that a thread has under way */
 static_assert(is_share_of_registers<FEW_REGISTERS, MANY_REGISTERS>, "");
 
 /* --- what follows --- */
@@ -56,10 +55,12 @@ __device__ __forceinline__ void backward_of(int act, float (&v)[WIDE],
     }
 }
 
-/* Finishes eight neighbours; v is then what a column sum gets. */
+/* Finishes eight neighbours; v is then what a column sum gets. `saved` as it was loaded.
+ */
 template <typename T, gx_tile_tail TAIL>
 __device__ __forceinline__ void finish_eight(const gx_tile &g, const eighth &its,
-                                             const eight<T> &saved, float (&v)[WIDE])
+                                             const bits_of<T, WIDE> &saved,
+                                             float (&v)[WIDE])
 {
     const int64_t at = (int64_t)its.row * g.n + its.column;
     T *out = static_cast<T *>(g.out);
@@ -67,16 +68,16 @@ __device__ __forceinline__ void finish_eight(const gx_tile &g, const eighth &its
     if constexpr (TAIL == GX_TAIL_FORWARD) {
         add_bias<T>(g.bias, its.column, v);
         if (g.pre != nullptr) /* wanted on the way back, long after what is next read */
-            eight<T>(v).store_away(static_cast<T *>(g.pre) + at);
+            store_away(static_cast<T *>(g.pre) + at, v);
         forward_of(g.act, v);
     } else if (g.saved != nullptr) {
         float of_saved[WIDE];
 
-        saved.unpack(of_saved);
+        unpack<T>(of_saved, saved);
         backward_of(g.act, v, of_saved);
     }
     if (out != nullptr)
-        eight<T>(v).store(out + at);
+        gx_store_widest(out + at, v);
 }
 
 /* The column sums of a tile from those of its warps, in order. */
@@ -104,33 +105,35 @@ template <typename T, gx_tile_tail TAIL, bool HAS_SUMS>
 __device__ __forceinline__ void finish_tile(const gx_tile &g, place at, crew of,
                                             const hand_over &over, float *sums)
 {
-    const auto *tile = static_cast<const eight<T> *>(over.tile);
+    const uint4 *tile = static_cast<const uint4 *>(over.tile);
     const int m = (int)g.m, n = (int)g.n;
     const T *of_saved = static_cast<const T *>(g.saved);
     float column_sum[WIDE] = {};
 
 #pragma unroll 1
-    for (int e = of.thread; e < EIGHTHS; e += AT_ONCE<T> * of.n) {
-        eight<T> product[AT_ONCE<T>], saved[AT_ONCE<T>];
+    for (int e = of.thread; e < EIGHTHS; e += AT_ONCE * of.n) {
+        uint4 product[AT_ONCE];
+        bits_of<T, WIDE> saved[AT_ONCE];
 
 #pragma unroll
-        for (int x = 0; x < AT_ONCE<T>; x++) {
+        for (int x = 0; x < AT_ONCE; x++) {
             const eighth its(at, e + x * of.n, m, n);
 
             if (!its.is_there)
                 continue;
-            product[x].load_shared(tile + e + x * of.n);
+            product[x] = __ldcg(tile + e + x * of.n);
             if (TAIL == GX_TAIL_BACKWARD && of_saved != nullptr)
-                saved[x].load_away(of_saved + (int64_t)its.row * n + its.column);
+                saved[x] =
+                    load_bits_away<WIDE>(of_saved + (int64_t)its.row * n + its.column);
         }
 #pragma unroll
-        for (int x = 0; x < AT_ONCE<T>; x++) {
+        for (int x = 0; x < AT_ONCE; x++) {
             const eighth its(at, e + x * of.n, m, n);
             float v[WIDE];
 
             if (!its.is_there)
                 continue;
-            product[x].unpack(v);
+            unpack<T>(v, product[x]);
             finish_eight<T, TAIL>(g, its, saved[x], v);
             if constexpr (HAS_SUMS) {
 #pragma unroll
@@ -176,7 +179,7 @@ store_tile(const gx_tile &g, const float (&sum)[COLUMNS / 2], int row, int colum
 
             take_eight(sum, i, j, v);
             if (r < (int)g.m && c < (int)g.n)
-                eight<T>(v).store(static_cast<T *>(g.out) + (int64_t)r * g.n + c);
+                gx_store_widest(static_cast<T *>(g.out) + (int64_t)r * g.n + c, v);
         }
     }
 }
@@ -218,7 +221,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
     const division at(bytes);
-    const hand_over over(at.hand_over, handed, TILE_BYTES<T>);
+    const hand_over over(at.hand_over, handed);
     float *sums = reinterpret_cast<float *>(at.rest);
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
@@ -227,7 +230,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     if (warpgroup == 2) {
         gx_fewer_registers<HANDS ? FINISHING_REGISTERS : FEW_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
-            fetch_all<T, A_TURNED, B_TURNED>(maps, tiles(g.m, g.n), (int)g.k, at.shared);
+            fetch_all<A_TURNED, B_TURNED>(maps, tiles(g.m, g.n), (int)g.k, at.shared);
         else if (HANDS && crew::few().thread >= 0)
             finish_all<T, TAIL, HAS_SUMS>(g, over, sums);
     } else {
@@ -290,26 +293,14 @@ template <typename T> const void *find_turned(const gx_tile *tile)
 
 const void *find(const gx_tile *tile)
 {
-    switch (tile->math) {
-    case GX_TILE_BF16:
-        return find_turned<__nv_bfloat16>(tile);
-    case GX_TILE_F16:
-        return find_turned<__half>(tile);
-    default:
-        return find_tail<float, true>(tile);
-    }
+    return tile->math == GX_TILE_BF16 ? find_turned<__nv_bfloat16>(tile)
+                                      : find_turned<__half>(tile);
 }
 
 const void *find_sums(const gx_tile *tile)
 {
-    switch (tile->math) {
-    case GX_TILE_BF16:
-        return gx_kernel(wgmma_sums_kernel<__nv_bfloat16>);
-    case GX_TILE_F16:
-        return gx_kernel(wgmma_sums_kernel<__half>);
-    default:
-        return gx_kernel(wgmma_sums_kernel<float>);
-    }
+    return tile->math == GX_TILE_BF16 ? gx_kernel(wgmma_sums_kernel<__nv_bfloat16>)
+                                      : gx_kernel(wgmma_sums_kernel<__half>);
 }
 
 #else
@@ -350,10 +341,9 @@ extern "C" size_t gx_wgmma_shared_bytes(void)
     return SHARED_BYTES;
 }
 
-extern "C" size_t gx_wgmma_handed_bytes(gx_tile_math math, int n_sm)
+extern "C" size_t gx_wgmma_handed_bytes(int n_sm)
 {
-    return (size_t)room_of(n_sm) * CLUSTER *
-           (math == GX_TILE_TF32 ? TILE_BYTES<float> : TILE_BYTES<__half>);
+    return (size_t)room_of(n_sm) * CLUSTER * TILE_BYTES;
 }
 
 extern "C" gx_status gx_wgmma_load(const gx_tile *tile, gx_error *err)

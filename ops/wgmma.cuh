@@ -153,9 +153,8 @@ template <int N> static __device__ __forceinline__ void gx_take_products(float (
 #define GX_64_SUMS(i) \
     GX_16_SUMS(i), GX_16_SUMS(i + 16), GX_16_SUMS(i + 32), GX_16_SUMS(i + 48)
 
-/* sum (+)= 64 x K of a times K x 256 of b, K as many as 32 bytes hold; `adds` 0: sum is
- * written anew. A_ALONG_K: rows of a lie along k; B_ALONG_K: columns of b do. T is
- * float where the operands are tf32, which have to. */
+/* sum (+)= 64 x 16 of a times 16 x 256 of b; `adds` 0: sum is written anew. A_ALONG_K:
+ * rows of a lie along k; B_ALONG_K: columns of b do. */
 template <typename T, bool A_ALONG_K, bool B_ALONG_K>
 static __device__ __forceinline__ void gx_multiply_64x256(float (&sum)[128], uint64_t a,
                                                           uint64_t b, int adds)
@@ -170,21 +169,10 @@ static __device__ __forceinline__ void gx_multiply_64x256(float (&sum)[128], uin
                  : GX_64_SUMS(0), GX_64_SUMS(64)                              \
                  : "l"(a), "l"(b), "r"(adds), "n"(A_ALONG_K ? 0 : 1),         \
                    "n"(B_ALONG_K ? 0 : 1))
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>)
         GX_WGMMA("bf16");
-    } else if constexpr (std::is_same_v<T, __half>) {
+    else
         GX_WGMMA("f16");
-    } else {
-        static_assert(A_ALONG_K && B_ALONG_K, "tf32 is not turned on its way");
-        asm volatile("{\n"
-                     ".reg .pred adds;\n"
-                     "setp.ne.b32 adds, %130, 0;\n"
-                     "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32"
-                     " {" GX_128_NAMES "}, %128, %129, adds, 1, 1;\n"
-                     "}\n"
-                     : GX_64_SUMS(0), GX_64_SUMS(64)
-                     : "l"(a), "l"(b), "r"(adds));
-    }
 #undef GX_WGMMA
 }
 

@@ -14,14 +14,12 @@ extern "C" {
 enum {
     GX_WGMMA_CC = 90,    /* and no other: later cards lack the instruction */
     GX_WGMMA_ROWS = 128, /* of a block's tile; a cluster has two, one above the other */
-    GX_WGMMA_COLUMNS = 256,  /* of a tile */
-    GX_WGMMA_STRIP = 64,     /* rows or columns of a box of b, and of a turned a */
-    GX_WGMMA_ROW_BYTES = 128 /* of a box, what the swizzle covers: of a stage's k */
+    GX_WGMMA_COLUMNS = 256, /* of a tile */
+    GX_WGMMA_K = 64         /* of a stage: 128 bytes, what the swizzle covers */
 };
 
-/* The operands as the copy engine reads them: boxes of GX_WGMMA_STRIP rows of
- * GX_WGMMA_ROW_BYTES, but for an `a` that is not turned, of which one has all rows of a
- * tile. */
+/* The operands as the copy engine reads them: boxes of 64 rows of 64, but for an `a` that
+ * is not turned, of which one has all rows of a tile. */
 typedef struct gx_wgmma_maps {
     CUtensorMap a, b;
 } gx_wgmma_maps;
@@ -32,14 +30,13 @@ bool gx_wgmma_is_built(void);
 bool gx_wgmma_has_act(int act);
 size_t gx_wgmma_shared_bytes(void);
 /* Where blocks keep the tiles that they have not finished. */
-size_t gx_wgmma_handed_bytes(gx_tile_math math, int n_sm);
+size_t gx_wgmma_handed_bytes(int n_sm);
 
-/* math is tf32, with b turned and a not, bf16 or f16; m, n and k are at least 1 and below
- * 2^31, n and rows of the operands are multiples of 8, every pointer is aligned to 16
- * bytes, not both operands are turned, and nothing follows a turned `a`. With dbias
- * `partial` has [m / GX_WGMMA_ROWS rounded up, n], and the launch is two kernels.
- * `handed`, which only a product that something follows needs, has gx_wgmma_handed_bytes
- * of workspace. */
+/* math is bf16 or f16, m, n and k are at least 1 and below 2^31, n and rows of the
+ * operands are multiples of 8, every pointer is aligned to 16 bytes, not both operands
+ * are turned, and nothing follows a turned `a`. With dbias `partial` has
+ * [m / GX_WGMMA_ROWS rounded up, n], and the launch is two kernels. `handed`, which only
+ * a product that something follows needs, has gx_wgmma_handed_bytes of workspace. */
 gx_status gx_wgmma_load(const gx_tile *tile, gx_error *err) GX_MUST_CHECK;
 gx_status gx_wgmma_launch(const gx_tile *tile, const gx_wgmma_maps *maps, void *handed,
                           gx_ctx *ctx, gx_error *err) GX_MUST_CHECK;

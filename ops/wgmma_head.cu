@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
     const division at(bytes);
-    const hand_over over(at.hand_over, g.handed, TILE_BYTES<T>);
+    const hand_over over(at.hand_over, g.handed);
     double *sums = reinterpret_cast<double *>(at.rest);
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     if (warpgroup == 2) {
         gx_fewer_registers<FINISHING_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
-            fetch_all<T, false, B_TURNED>(g.maps, tiles(g.m, g.n), g.k, at.shared);
+            fetch_all<false, B_TURNED>(g.maps, tiles(g.m, g.n), g.k, at.shared);
         else if (crew::few().thread >= 0)
             finish_all<T, U>(g, over, sums);
     } else {

@@ -22,17 +22,16 @@
 namespace
 {
 
-constexpr int ROWS = GX_WGMMA_ROWS, COLUMNS = GX_WGMMA_COLUMNS;
-constexpr int ROW_BYTES = GX_WGMMA_ROW_BYTES;
+constexpr int ROWS = GX_WGMMA_ROWS, COLUMNS = GX_WGMMA_COLUMNS, K = GX_WGMMA_K;
 constexpr int WARPGROUP = 128, THREADS = 3 * WARPGROUP;
 constexpr int CLUSTER = 2, STAGES = 4;
-constexpr int A_BYTES = ROWS * ROW_BYTES;
-constexpr int STAGE_BYTES = A_BYTES + COLUMNS * ROW_BYTES;
+constexpr int A_BYTES = ROWS * K * 2;
+constexpr int STAGE_BYTES = A_BYTES + COLUMNS * K * 2;
 constexpr int ATOM = 1024; /* bytes that the swizzle repeats after */
 constexpr int BARRIER_BYTES = 2 * STAGES * (int)sizeof(uint64_t);
 constexpr int TILES_BYTES = ATOM + STAGES * STAGE_BYTES + BARRIER_BYTES;
 /* Of tiles that others finish, see below. */
-template <typename T> constexpr int TILE_BYTES = ROWS *COLUMNS *(int)sizeof(T);
+constexpr int TILE_BYTES = ROWS * COLUMNS * 2;
 constexpr int FINISHERS = WARPGROUP - 32, ALL_FINISHERS = FINISHERS + 2 * WARPGROUP;
 constexpr int HAND_OVER_BYTES = 3 * (int)sizeof(uint64_t);
 
@@ -44,8 +43,8 @@ inline int64_t room_of(int n_sm)
 
 #if GX_HAVE_WGMMA
 
-constexpr int STRIP = GX_WGMMA_STRIP, STRIP_BYTES = STRIP * ROW_BYTES;
-template <typename T> constexpr int K = ROW_BYTES / (int)sizeof(T); /* of a stage */
+constexpr int STRIP = 64;                  /* rows or columns of a box */
+constexpr int STRIP_BYTES = STRIP * K * 2; /* in shared memory */
 /* Rows of tiles of a cluster that are made before the next column of tiles: what both
  * operands need then stays in the cache. */
 constexpr int GROUP_ROWS = 8;
@@ -198,11 +197,11 @@ __device__ __forceinline__ void fetch(const gx_wgmma_maps &maps, const memory &s
     }
 }
 
-template <typename T, bool A_TURNED, bool B_TURNED>
+template <bool A_TURNED, bool B_TURNED>
 __device__ __forceinline__ void fetch_tile(const gx_wgmma_maps &maps, int k,
                                            const memory &shared, place at, turn &now)
 {
-    for (int64_t from = 0; from < k; from += K<T>) {
+    for (int64_t from = 0; from < k; from += K) {
         gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
         fetch<A_TURNED, B_TURNED>(maps, shared, now.stage, at, (int)from);
         now.advance();
@@ -219,14 +218,14 @@ __device__ __forceinline__ void await_readers(const memory &shared, turn &now)
 }
 
 /* Of the tiles of one product. */
-template <typename T, bool A_TURNED, bool B_TURNED>
+template <bool A_TURNED, bool B_TURNED>
 __device__ __forceinline__ void fetch_all(const gx_wgmma_maps &maps, const tiles &all,
                                           int k, const memory &shared)
 {
     turn now;
 
     for (int64_t i = blockIdx.x; i < all.count(); i += gridDim.x)
-        fetch_tile<T, A_TURNED, B_TURNED>(maps, k, shared, all[i], now);
+        fetch_tile<A_TURNED, B_TURNED>(maps, k, shared, all[i], now);
     await_readers(shared, now);
 }
 
@@ -252,15 +251,15 @@ template <typename T, bool A_TURNED, bool B_TURNED>
 __device__ __forceinline__ void multiply_stage(float (&sum)[COLUMNS / 2], uint32_t a,
                                                uint32_t b, bool is_first)
 {
-    /* From 32 bytes of k to the next: of each row, or 16 rows. */
-    constexpr int A_STEP = A_TURNED ? 16 * ROW_BYTES : 32;
-    constexpr int B_STEP = B_TURNED ? 32 : 16 * ROW_BYTES;
+    /* From 16 k to the next: 16 rows, or 32 bytes of each row. */
+    constexpr int A_STEP = A_TURNED ? 16 * STRIP * 2 : 32;
+    constexpr int B_STEP = B_TURNED ? 32 : 16 * STRIP * 2;
     const uint64_t at_a = operand_at(a, A_TURNED ? STRIP_BYTES : 16);
     const uint64_t at_b = operand_at(b, B_TURNED ? 16 : STRIP_BYTES);
 
     gx_begin_products();
 #pragma unroll
-    for (int i = 0; i < ROW_BYTES / 32; i++)
+    for (int i = 0; i < K / 16; i++)
         gx_multiply_64x256<T, !A_TURNED, B_TURNED>(
             sum, at_a + i * (A_STEP / 16), at_b + i * (B_STEP / 16), !is_first || i > 0);
     gx_commit_products();
@@ -273,7 +272,7 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[COLUMNS / 2], int k,
 {
     int before = 0;
 
-    for (int64_t from = 0; from < k; from += K<T>) {
+    for (int64_t from = 0; from < k; from += K) {
         gx_barrier_wait(shared.is_full(now.stage), now.parity);
         multiply_stage<T, A_TURNED, B_TURNED>(sum,
                                               shared.a(now.stage) + half * STRIP_BYTES,
@@ -292,64 +291,7 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[COLUMNS / 2], int k,
 
 /* --- the sums as they are stored --- */
 
-constexpr int WIDE = 8; /* neighbours that a lane finishes at once */
-
-/* They as they lie in memory. */
-template <typename T> struct eight {
-    static constexpr int EACH = gx_widest<T>;
-    uint4 part[WIDE / EACH];
-
-    __device__ __forceinline__ eight() = default;
-    __device__ __forceinline__ explicit eight(const float (&from)[WIDE])
-    {
-        gx_vector<T, WIDE> v;
-
-#pragma unroll
-        for (int x = 0; x < WIDE; x++)
-            gx_store(&v.at[x], from[x]);
-        memcpy(part, &v, sizeof v);
-    }
-
-    /* What this multiprocessor does not cache; and what leaves the cache first. */
-    __device__ __forceinline__ void load_shared(const void *from)
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++)
-            part[p] = __ldcg(static_cast<const uint4 *>(from) + p);
-    }
-    __device__ __forceinline__ void load_away(const T *from)
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++)
-            part[p] = __ldcs(reinterpret_cast<const uint4 *>(from) + p);
-    }
-    __device__ __forceinline__ void store_shared(T *to) const
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++)
-            __stcg(reinterpret_cast<uint4 *>(to) + p, part[p]);
-    }
-    __device__ __forceinline__ void store_away(T *to) const
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++)
-            __stcs(reinterpret_cast<uint4 *>(to) + p, part[p]);
-    }
-    __device__ __forceinline__ void store(T *to) const
-    {
-#pragma unroll
-        for (int p = 0; p < WIDE / EACH; p++)
-            gx_store_16(reinterpret_cast<uint4 *>(to) + p, part[p]);
-    }
-
-    __device__ __forceinline__ void unpack(float (&to)[WIDE]) const
-    {
-        gx_vector<T, WIDE> v;
-
-        memcpy(&v, part, sizeof v);
-        gx_to_floats(to, v);
-    }
-};
+constexpr int WIDE = 8; /* neighbours that a lane finishes at once: 16 bytes */
 
 /* Of four lanes, each with a pair out of each of four rows of eight, each gets a row: the
  * 4 x 4 pairs are transposed, in two steps. */
@@ -419,10 +361,10 @@ struct hand_over {
     void *tile;                           /* [ROWS, COLUMNS] */
 
     /* `barriers`: where HAND_OVER_BYTES are free. */
-    __device__ __forceinline__ hand_over(uint32_t barriers, void *tiles, int tile_bytes)
+    __device__ __forceinline__ hand_over(uint32_t barriers, void *tiles)
         : is_there(barriers), is_taken(barriers + 8), all_met(barriers + 16),
           tile(static_cast<unsigned char *>(tiles) +
-               (size_t)(blockIdx.x * CLUSTER + blockIdx.y) * tile_bytes)
+               (size_t)(blockIdx.x * CLUSTER + blockIdx.y) * TILE_BYTES)
     {
     }
 
@@ -462,8 +404,9 @@ __device__ __forceinline__ void hand_tile(const float (&sum)[COLUMNS / 2],
             float v[WIDE];
 
             take_eight(sum, i, j, v);
-            eight<T>(v).store_shared(tile + row_of_eight(i) * COLUMNS +
-                                     column_of_eight(j));
+            __stcg(reinterpret_cast<uint4 *>(tile + row_of_eight(i) * COLUMNS +
+                                             column_of_eight(j)),
+                   pack<T>(v));
         }
     }
     gx_barrier_arrive_here(over.is_there);

@@ -108,14 +108,13 @@ __device__ __forceinline__ crew crew_of_last(const gx_wgmma_update &u)
 
 /* Columns of the operand that the bias's gradient is sums of, to where b lies else. Both
  * blocks of a cluster have as many stages, which both empty for both. */
-template <typename T>
 __device__ __forceinline__ void fetch_strip(const gx_wgmma_update &u,
                                             const gx_wgmma_layer &layer, int column,
                                             const memory &shared, turn &now)
 {
     const CUtensorMap *map = u.sums_of_a ? &layer.maps.a : &layer.maps.b;
 
-    for (int64_t from = 0; from < layer.k; from += K<T>) {
+    for (int64_t from = 0; from < layer.k; from += K) {
         const uint32_t barrier = shared.is_full(now.stage);
 
         gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
@@ -128,15 +127,14 @@ __device__ __forceinline__ void fetch_strip(const gx_wgmma_update &u,
     }
 }
 
-template <typename T>
 __device__ __forceinline__ void fetch_all(const gx_wgmma_update &u, const memory &shared)
 {
     turn now;
 
     for (walk<tile_pairs> at(u); at.goes_on(); at.go_on())
-        fetch_tile<T, true, false>(at.its().maps, at.its().k, shared, tile_at(at), now);
+        fetch_tile<true, false>(at.its().maps, at.its().k, shared, tile_at(at), now);
     for (walk<sum_pairs> at(u); at.goes_on(); at.go_on())
-        fetch_strip<T>(u, at.its(), strip_at(at), shared, now);
+        fetch_strip(u, at.its(), strip_at(at), shared, now);
     await_readers(shared, now);
 }
 
@@ -279,16 +277,15 @@ template <typename T>
 __device__ __forceinline__ void add_stage(uint32_t stage, float (&sum)[WIDE])
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const int first = warp % 2 * 4 + lane / 8, sixteenth = lane % 8 ^ first;
-    const uint32_t at =
-        stage + warp / 2 * STRIP_BYTES + first * ROW_BYTES + sixteenth * 16;
-    bits_of<T, WIDE> bits[K<T> / 8];
+    const int first = warp % 2 * 4 + lane / 8, eight = lane % 8 ^ first;
+    const uint32_t at = stage + warp / 2 * STRIP_BYTES + first * K * 2 + eight * 16;
+    bits_of<T, WIDE> bits[K / 8];
 
 #pragma unroll
-    for (int i = 0; i < K<T> / 8; i++)
-        gx_load_shared(bits[i], at + i * 8 * ROW_BYTES);
+    for (int i = 0; i < K / 8; i++)
+        gx_load_shared(bits[i], at + i * 8 * K * 2);
 #pragma unroll
-    for (int i = 0; i < K<T> / 8; i++) {
+    for (int i = 0; i < K / 8; i++) {
         float v[WIDE];
 
         unpack<T>(v, bits[i]);
@@ -337,7 +334,7 @@ sum_strip(const gx_wgmma_update &u, const gx_wgmma_layer &layer, int column,
     const int i = (int)threadIdx.x;
     float sum[WIDE] = {};
 
-    for (int64_t from = 0; from < layer.k; from += K<T>) {
+    for (int64_t from = 0; from < layer.k; from += K) {
         gx_barrier_wait(shared.is_full(now.stage), now.parity);
         gx_may_delay();
         add_stage<T>(shared.b(now.stage), sum);
@@ -393,7 +390,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
     const division at(bytes);
-    const hand_over over(at.hand_over, u.gradients, TILE_BYTES<T>);
+    const hand_over over(at.hand_over, u.gradients);
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
     over.open();
@@ -401,7 +398,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     if (warpgroup == 2) {
         gx_fewer_registers<FINISHING_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
-            fetch_all<T>(u, at.shared);
+            fetch_all(u, at.shared);
         else if (crew::few().thread >= 0)
             update_all<T>(u, over);
     } else {

@@ -21,7 +21,7 @@ static int open_fixture(void **state)
     test_random random = test_random_start(f.seed);
 
     f.product = (emulate_product){
-        .m = ENGINE_ROWS, .n = ENGINE_COLUMNS, .k = GX_WGMMA_STRIP, .math = GX_TILE_BF16
+        .m = ENGINE_ROWS, .n = ENGINE_COLUMNS, .k = GX_WGMMA_K, .math = GX_TILE_BF16
     };
     emulate_make_product(&f.product, &random);
     f.out = emulate_alloc(N * sizeof *f.out);

@@ -12,15 +12,15 @@ __device__ void copy(engine_fault fault, const gx_wgmma_maps &maps, uint32_t bar
 {
     gx_barrier_expect(barrier, fault == BYTES_TOO_FEW ? STAGE_BYTES - 16 : STAGE_BYTES);
     gx_copy_box(0, &maps.a, barrier, 0, 0);
-    for (int strip = 0; strip < ENGINE_COLUMNS / STRIP; strip++)
+    for (int strip = 0; strip < ENGINE_COLUMNS / K; strip++)
         gx_copy_box((uint32_t)(A_BYTES + strip * STRIP_BYTES), &maps.b, barrier,
-                    strip * STRIP, 0);
+                    strip * K, 0);
     if (fault == ARRIVAL_TOO_MANY)
         gx_barrier_arrive_here(barrier);
     if (fault == STAGE_TAKEN_EARLY) {
         gx_barrier_wait(barrier, 0);
         gx_barrier_expect(barrier, A_BYTES);
-        gx_copy_box(0, &maps.a, barrier, STRIP, 0); /* zeros */
+        gx_copy_box(0, &maps.a, barrier, K, 0); /* zeros */
         gx_barrier_wait(barrier, 1);
     }
 }
@@ -34,10 +34,10 @@ __device__ void multiply(engine_fault fault, uint32_t barrier, float (&sum)[128]
     if (fault == HALF_A_WARPGROUP && threadIdx.x >= WARPGROUP / 2)
         return;
     gx_begin_products();
-    for (int i = 0; i < K<__nv_bfloat16> / 16; i++)
+    for (int i = 0; i < K / 16; i++)
         gx_multiply_64x256<__nv_bfloat16, true, false>(
             sum, operand_at((uint32_t)(i * 32 + (is_other ? A_BYTES : 0)), 16),
-            operand_at((uint32_t)(A_BYTES + i * 16 * ROW_BYTES), STRIP_BYTES), i > 0);
+            operand_at((uint32_t)(A_BYTES + i * 16 * K * 2), STRIP_BYTES), i > 0);
     gx_commit_products();
     if (fault != NO_WAIT_FOR_PRODUCTS)
         gx_wait_products<0>();

@@ -60,7 +60,7 @@ static operands make_operands(const emulate_product *p, const way *w, test_rando
         .dbias = emulate_output(dtype, p->n),
         .partial = emulate_alloc((size_t)(gx_divide_up(p->m, GX_WGMMA_ROWS) * p->n) *
                                  sizeof(float)),
-        .handed = emulate_handed(p->math, w->n_sm),
+        .handed = emulate_handed(w->n_sm),
     };
 
     if (w->tail == GX_TAIL_BACKWARD)
@@ -161,14 +161,6 @@ static emulate_product product_of(int64_t i, test_random *random)
                                                                     : GX_TILE_F16 };
 }
 
-/* Operands lie along k as they are stored, or, but for tf32, are turned on their way. */
-static void turn_b(emulate_product *p, test_random *random)
-{
-    p->b_turned = true;
-    if (test_random_int(random, 0, 1))
-        p->math = GX_TILE_TF32;
-}
-
 static int some_sms(test_random *random)
 {
     return test_random_int(random, 0, 1) ? 2 : 132;
@@ -186,8 +178,7 @@ static void products_alone(void **state)
                         .n_sm = some_sms(&random) };
 
         p.a_turned = i % 3 == 1;
-        if (i % 3 == 2)
-            turn_b(&p, &random);
+        p.b_turned = i % 3 == 2;
         /* Rows of a that is turned lie along m. */
         p.m = p.a_turned ? gx_divide_up(p.m, 8) * 8 : p.m;
         check(&p, &w, &random);
@@ -210,8 +201,7 @@ static void forward_tails(void **state)
                         .has_out = true,
                         .n_sm = some_sms(&random) };
 
-        if (i % 2)
-            turn_b(&p, &random);
+        p.b_turned = i % 2;
         check(&p, &w, &random);
     }
 }
@@ -231,8 +221,7 @@ static void backward_tails(void **state)
                   .n_sm = some_sms(&random) };
 
         w.has_out = !w.has_sums || test_random_int(&random, 0, 3) > 0;
-        if (i % 2)
-            turn_b(&p, &random);
+        p.b_turned = i % 2;
         check(&p, &w, &random);
     }
 }

@@ -69,7 +69,7 @@ static void drop_layer(layer *l)
 
 static void launch(const net *n, const layer *layers, const char *what)
 {
-    void *const handed = emulate_handed(n->math, n->n_sm);
+    void *const handed = emulate_handed(n->n_sm);
     gx_wgmma_update update = { .n_layers = n->n_layers,
                                .sums_of_a = n->sums_of_a,
                                .math = n->math,

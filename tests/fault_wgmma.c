@@ -88,14 +88,6 @@ static void large_products_alone_are_taken(void **state)
         { "a: xb, b: wb", "bf16", "wgmma", ALONE, NULL, "more than one plain product" },
         { "a: x, b: w, alpha: 2", "bf16", "wgmma", ALONE, large, "more than one plain" },
         { "a: x, b: w, c: c", "bf16", "wgmma", ALONE, large, "more than one plain" },
-        { "a: x, b: wt, trans_b: true", "tf32", "wgmma_tf32", ALONE, ragged, NULL },
-        { "a: x, b: w", "tf32", "wgmma_tf32", ALONE, large, "do not lie along k" },
-        { "a: xt, b: wt, trans_a: true, trans_b: true", "tf32", "wgmma_tf32", ALONE,
-          large, "do not lie along k" },
-        { "a: x, b: wt, trans_b: true", "bf16", "wgmma_tf32", ALONE, large, "only tf32" },
-        { "a: x, b: wt, trans_b: true", "f32", "wgmma_tf32", ALONE, large, "only tf32" },
-        { "a: x, b: wt, trans_b: true, epilogue: {bias: s, act: relu}", "tf32",
-          "wgmma_tf32", WITH_TAIL, ragged, NULL },
         { "a: x, b: w, epilogue: {bias: s, act: gelu_tanh}", "bf16", "wgmma_fused",
           WITH_TAIL, ragged, NULL },
         { "a: x, b: w, epilogue: {bias: s, act: silu}", "f16", "wgmma_fused", WITH_TAIL,
@@ -223,20 +215,16 @@ static void large_gradients_with_updates_are_taken(void **state)
 
 /* --- what is launched --- */
 
-#define LAYERS                                     \
-    "gexec: 1\nname: m\nprecision: $P\ninputs:\n"  \
-    "  x: {shape: [520, 256], init: normal}\n"     \
-    "  kept: {shape: [520, 3400], init: normal}\n" \
-    "  w: {shape: [256, 3400], init: normal}\n"    \
-    "  wt: {shape: [3400, 256], init: normal}\n"   \
+#define LAYERS                                      \
+    "gexec: 1\nname: m\nprecision: bf16\ninputs:\n" \
+    "  x: {shape: [520, 256], init: normal}\n"      \
+    "  kept: {shape: [520, 3400], init: normal}\n"  \
+    "  w: {shape: [256, 3400], init: normal}\n"     \
     "  s: {shape: [3400], init: normal}\nops:\n"
 #define ONE LAYERS "  - {op: gemm, name: y, a: x, b: w}\noutputs: [y]\n"
 #define FORWARD                                                                    \
     LAYERS "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: s, act: relu}}\n" \
            "outputs: [y]\n"
-#define FORWARD_ALONG_K                                                               \
-    LAYERS "  - {op: gemm, name: y, a: x, b: wt, trans_b: true, epilogue: {bias: s, " \
-           "act: relu}}\noutputs: [y]\n"
 #define BACKWARD                                                                    \
     LAYERS "  - {op: gemm, name: y, a: x, b: w}\n"                                  \
            "  - {op: epilogue.bwd, name: back, dy: y, y: kept, act: relu, dx: dx, " \
@@ -254,34 +242,30 @@ static void large_gradients_with_updates_are_taken(void **state)
 static void each_is_planned_with_its_workspace(void **state)
 {
     static const struct {
-        const char *text, *precision, *name, *node;
+        const char *text, *name, *node;
         bool hands;       /* tiles from warps to warps */
         size_t workspace; /* besides */
         long maps;
         int launches;
     } cases[] = {
-        { ONE, "bf16", "wgmma", "y", false, 0, 2, 1 },
-        { FORWARD_ALONG_K, "tf32", "wgmma_tf32", "y", true, 0, 2, 1 },
-        { FORWARD, "bf16", "wgmma_fused", "y", true, 0, 2, 1 },
+        { ONE, "wgmma", "y", false, 0, 2, 1 },
+        { FORWARD, "wgmma_fused", "y", true, 0, 2, 1 },
         /* A loss of each of two blocks of 42 clusters: pairs of tiles, 3 x 14. */
-        { LOSS, "bf16", "wgmma_head", "y", true, 84 * 8, 2, 1 },
-        { SLOPE, "f16", "wgmma_head_bwd", "y", true, 0, 2, 1 },
+        { LOSS, "wgmma_head", "y", true, 84 * 8, 2, 1 },
+        { SLOPE, "wgmma_head_bwd", "y", true, 0, 2, 1 },
         /* Sums of 5 tiles of up to 128 rows. */
-        { BACKWARD, "bf16", "wgmma_fused", "back", true, 5 * 3400 * 4, 2, 2 },
-        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", "wgmma_update",
+        { BACKWARD, "wgmma_fused", "back", true, 5 * 3400 * 4, 2, 2 },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "wgmma_update", "y.bwd.weight", true,
+          0, 2, 1 },
+        { LAYER_UPDATED(264, 1000, 2056, ", b.grad, w.grad", ADAMW), "wgmma_update",
           "y.bwd.weight", true, 0, 2, 1 },
-        { LAYER_UPDATED(264, 1000, 2056, ", b.grad, w.grad", ADAMW), "bf16",
-          "wgmma_update", "y.bwd.weight", true, 0, 2, 1 },
     };
 
     (void)state;
     if (!gx_wgmma_is_built())
         skip();
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        const char *precision = cases[i].precision;
-        const gx_tile_math math =
-            strcmp(precision, "tf32") == 0 ? GX_TILE_TF32 : GX_TILE_BF16;
-        test_walk model = test_walk_parse(cases[i].text, precision, GX_TRAIN, 1);
+        test_walk model = test_walk_parse(cases[i].text, "bf16", GX_TRAIN, 1);
         planned of = planned_open(model.graph, cases[i].name, 1);
         const gx_unit *unit = test_unit_of(of.plan, cases[i].node);
         gx_error err;
@@ -289,7 +273,7 @@ static void each_is_planned_with_its_workspace(void **state)
         assert_string_equal(unit->alternative->name, cases[i].name);
         assert_int_equal(unit->workspace_bytes,
                          cases[i].workspace +
-                             (cases[i].hands ? gx_wgmma_handed_bytes(math, N_SM) : 0));
+                             (cases[i].hands ? gx_wgmma_handed_bytes(N_SM) : 0));
         fake_begin();
         assert_ok(planned_run(&of, &err), &err);
         assert_true(fake_calls("cuTensorMapEncodeTiled") >= cases[i].maps);

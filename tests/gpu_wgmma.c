@@ -160,27 +160,18 @@ static test_walk open_truth(const char *text, const product *p, test_random *ran
     return walk;
 }
 
-static bool is_tf32(const product *p)
-{
-    return strcmp(p->precision, "tf32") == 0;
-}
-
 static bool is_l1(const product *p)
 {
     return strstr(p->tail->ops, "l1.bwd") != NULL;
 }
 
 /* What an element may be off: what rounding makes, of itself, twice, and of the product
- * that something follows; and, of the product's size, what its own sums do, and in tf32
- * the operands' being rounded. */
+ * that something follows; and, of the product's size, what its own sums do. */
 static double allowed(const product *p, const test_walk *truth, const char *output,
                       int64_t i)
 {
-    const double rounding = strcmp(p->precision, "bf16") == 0 ? 0x1p-8
-                            : is_tf32(p)                      ? 0x1p-20
-                                                              : 0x1p-10;
-    const double noise = is_tf32(p) ? 6e-3 : 1e-3,
-                 want = test_walk_tensor(truth, output)[i];
+    const double rounding = strcmp(p->precision, "bf16") == 0 ? 0x1p-8 : 0x1p-10;
+    const double noise = 1e-3, want = test_walk_tensor(truth, output)[i];
 
     if (strcmp(output, "db") == 0)
         return rounding * fabs(want) + (noise + 2 * rounding) * sqrt((double)p->m);
@@ -228,7 +219,6 @@ static void open_program(gpu_program *program, const product *p, const char *tex
                          const test_walk *truth)
 {
     const gpu_options options = { .force = p->tail->force    ? p->tail->force
-                                           : is_tf32(p)      ? "wgmma_tf32"
                                            : p->tail->ops[0] ? "wgmma_fused"
                                                              : "wgmma" };
 
@@ -368,34 +358,6 @@ static void a_first_operand_that_is_turned_is_read_right(void **state)
     assert_true(ran > 0);
 }
 
-/* In tf32 rows of both operands lie along k. */
-static void tf32_is_right_with_what_follows(void **state)
-{
-    const test_device *s = *state;
-    test_random random = test_random_start(s->seed + 5);
-    int ran = 0;
-
-    for (size_t t = 0; t < ARRAY_SIZE(tails) && tails[t].force == NULL; t++) {
-        const int64_t *size = sizes[t % ARRAY_SIZE(sizes)];
-        const product p = {
-            .m = size[0],
-            .n = size[1],
-            .k = size[2],
-            .b_turned = true,
-            .wide = 8 * test_random_int(&random, 0, 1),
-            .precision = "tf32",
-            .tail = &tails[t],
-        };
-
-        if (!is_taken(p.m, p.n, p.k, s->ctx.n_sm) || (test_is_short() && t % 3 != 0))
-            continue;
-        check(&p, &random);
-        ran++;
-    }
-    print_message("%d products\n", ran);
-    assert_true(ran > 0);
-}
-
 /* Fresh sizes of every kind. */
 static void random_sizes_are_right(void **state)
 {
@@ -443,9 +405,7 @@ static void nothing_else_is_written(void **state)
             .n = sizes[0][1],
             .k = sizes[0][2],
             .b_turned = t % 2,
-            .precision = t % 4 == 3 && tails[t].force == NULL ? "tf32"
-                         : t / 2 % 2                          ? "f16"
-                                                              : "bf16",
+            .precision = t / 2 % 2 ? "f16" : "bf16",
             .tail = &tails[t],
         };
         char text[TEXT_BYTES];
@@ -471,8 +431,6 @@ int main(void)
                                         test_device_open, test_device_close),
         cmocka_unit_test_setup_teardown(a_first_operand_that_is_turned_is_read_right,
                                         test_device_open, test_device_close),
-        cmocka_unit_test_setup_teardown(tf32_is_right_with_what_follows, test_device_open,
-                                        test_device_close),
         cmocka_unit_test_setup_teardown(random_sizes_are_right, test_device_open,
                                         test_device_close),
         cmocka_unit_test_setup_teardown(nothing_else_is_written, test_device_open,

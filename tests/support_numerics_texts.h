@@ -349,22 +349,6 @@ static double sum_of_shares(int64_t column, int64_t unused)
          "  - {op: epilogue.bwd, name: behind2, dy: dx2, dbias: behind2}\n"            \
          "outputs: [alone, gelu, relu, dx, behind, behind2]\n"
 
-/* The same with rows of both operands along k. */
-#define LARGE_ALONG_K                                                                  \
-    HEAD "inputs:\n  dy: {shape: [192, 88]}\n  far: {shape: [192, 88]}\n"              \
-         "  turned: {shape: [8200, 88]}\n  kept: {shape: [192, 8200]}\nparams:\n"      \
-         "  s: {shape: [8200], init: {constant: 16}}\nops:\n"                          \
-         "  - {op: gemm, name: alone, a: dy, b: turned, trans_b: true}\n"              \
-         "  - {op: gemm, name: relu, a: far, b: turned, trans_b: true, epilogue: "     \
-         "{bias: s, act: relu}}\n"                                                     \
-         "  - {op: gemm, name: data, a: dy, b: turned, trans_b: true}\n"               \
-         "  - {op: epilogue.bwd, name: behind, dy: data, pre: kept, act: gelu_tanh, "  \
-         "dx: dx, dbias: behind}\n"                                                    \
-         "  - {op: gemm, name: data2, a: dy, b: turned, trans_b: true}\n"              \
-         "  - {op: epilogue.bwd, name: dx2, dy: data2, y: kept, act: relu, dx: dx2}\n" \
-         "  - {op: epilogue.bwd, name: behind2, dy: dx2, dbias: behind2}\n"            \
-         "outputs: [alone, relu, dx, behind, behind2]\n"
-
 /* Whole multiples of 16, which bf16 holds. */
 static double far_away(int64_t row, int64_t column)
 {

@@ -107,10 +107,9 @@ struct box_map {
     const unsigned char *data;
     int64_t columns, rows, pitch; /* the last in bytes */
     int box_columns, box_rows;
-    int bytes;       /* of an element */
-    bool is_rounded; /* to tf32 */
 };
 constexpr uint64_t MARK = 0x656d756c61746564u;
+constexpr int BYTES = 2; /* of an element */
 constexpr uint32_t SWIZZLED = 128;
 static_assert(sizeof(box_map) <= sizeof(CUtensorMap), "");
 
@@ -128,16 +127,6 @@ uint32_t swizzled(uint32_t address)
     return address ^ (address >> 7 & 7) << 4;
 }
 
-void round_to_tf32(unsigned char (&element)[sizeof(float)])
-{
-    float x;
-
-    memcpy(&x, element, sizeof x);
-    const uint32_t bits = gx_tf32(x);
-
-    memcpy(element, &bits, sizeof bits);
-}
-
 /* Of a box, which has been asked for and checked. */
 void bring(const box_copy &box)
 {
@@ -149,16 +138,13 @@ void bring(const box_copy &box)
             const int64_t row = (int64_t)box.row + r, column = (int64_t)box.column + c;
             const bool is_there =
                 row >= 0 && row < map.rows && column >= 0 && column < map.columns;
-            const size_t bytes = (size_t)map.bytes;
-            unsigned char element[sizeof(float)] = {};
+            uint16_t bits = 0;
 
             if (is_there)
-                memcpy(element, map.data + row * map.pitch + column * map.bytes, bytes);
-            if (map.is_rounded)
-                round_to_tf32(element);
+                memcpy(&bits, map.data + row * map.pitch + column * BYTES, sizeof bits);
             memcpy(shared + swizzled(box.address + (uint32_t)r * SWIZZLED +
-                                     (uint32_t)(c * map.bytes)),
-                   element, bytes);
+                                     (uint32_t)(c * BYTES)),
+                   &bits, sizeof bits);
         }
     }
 }
@@ -179,7 +165,7 @@ void finish_copy(const box_copy &box)
                      box.barrier);
         return;
     }
-    b->bytes -= box.map.box_rows * box.map.box_columns * box.map.bytes;
+    b->bytes -= box.map.box_rows * box.map.box_columns * BYTES;
     end_phase(*b);
 }
 
@@ -203,8 +189,8 @@ void copy_box(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
         const uint32_t bytes = (uint32_t)box.map.box_rows * SWIZZLED;
 
         /* The first and the last of it, and that the block is there. */
-        shared_memory(address_of_rank(to, each->rank), 16);
-        shared_memory(address_of_rank(to + bytes - 16, each->rank), 16);
+        shared_memory(address_of_rank(to, each->rank), BYTES);
+        shared_memory(address_of_rank(to + bytes - BYTES, each->rank), BYTES);
         barrier_at(address_of_rank(barrier, each->rank), at);
         box.to = each.get();
         copies.push_back(box);
@@ -217,42 +203,43 @@ namespace
 {
 
 constexpr unsigned WARPGROUP = 128;
-constexpr int ROWS = 64, COLUMNS = 256, DEPTH_BYTES = 32;
+constexpr int ROWS = 64, COLUMNS = 256, DEPTH = 16;
 
 /* Addresses of an operand's elements, by its descriptor. */
 struct operand {
     uint32_t begin, leading, stride;
-    int bytes, per_line; /* of an element; elements */
     bool along_k;
 
-    operand(uint64_t bits, bool k, int element_bytes)
+    operand(uint64_t bits, bool k)
         : begin((uint32_t)(bits & 0x3fff) << 4),
           leading((uint32_t)(bits >> 16 & 0x3fff) << 4),
-          stride((uint32_t)(bits >> 32 & 0x3fff) << 4), bytes(element_bytes),
-          per_line((int)SWIZZLED / element_bytes), along_k(k)
+          stride((uint32_t)(bits >> 32 & 0x3fff) << 4), along_k(k)
     {
     }
 
     /* Eight lines of 128 bytes are an atom: `stride` bytes from one to the next, and
-     * `leading` from the elements of a line to those that follow them. */
+     * `leading` from 64 elements of a line to the next 64. */
     uint32_t operator()(int outer, int k) const
     {
         const int line = along_k ? outer : k, in_line = along_k ? k : outer;
 
-        return swizzled(begin + (uint32_t)(in_line / per_line) * leading +
+        return swizzled(begin + (uint32_t)(in_line / 64) * leading +
                         (uint32_t)(line / 8) * stride + (uint32_t)(line % 8) * SWIZZLED +
-                        (uint32_t)(in_line % per_line * bytes));
+                        (uint32_t)(in_line % 64 * BYTES));
     }
 };
 
-float load(const block &of, uint32_t address, const product &as)
+float load(const block &of, uint32_t address, element_of *element)
 {
-    if (address + (size_t)as.element_bytes > of.dynamic->bytes) {
+    uint16_t bits;
+
+    if (address + sizeof bits > of.dynamic->bytes) {
         keep_message("a product reads at %u of %zu of shared memory", address,
                      of.dynamic->bytes);
         return 0;
     }
-    return as.element(of.dynamic->data + address);
+    memcpy(&bits, of.dynamic->data + address, sizeof bits);
+    return element(bits);
 }
 
 /* Sums as they are: thread (w, g, t) of the warpgroup, w = thread / 32, g = lane / 4,
@@ -267,22 +254,20 @@ float &sum_at(const std::vector<product *> &parts, int row, int column)
 
 void multiply(const block &of, const std::vector<product *> &parts)
 {
-    static float a[ROWS][DEPTH_BYTES], b[DEPTH_BYTES][COLUMNS];
+    static float a[ROWS][DEPTH], b[DEPTH][COLUMNS];
     const product &any = *parts[0];
-    const operand at_a(any.a, any.a_along_k, any.element_bytes);
-    const operand at_b(any.b, any.b_along_k, any.element_bytes);
-    const int depth = DEPTH_BYTES / any.element_bytes;
+    const operand at_a(any.a, any.a_along_k), at_b(any.b, any.b_along_k);
 
-    for (int k = 0; k < depth; k++) {
+    for (int k = 0; k < DEPTH; k++) {
         for (int i = 0; i < ROWS; i++)
-            a[i][k] = load(of, at_a(i, k), any);
+            a[i][k] = load(of, at_a(i, k), any.element);
         for (int j = 0; j < COLUMNS; j++)
-            b[k][j] = load(of, at_b(j, k), any);
+            b[k][j] = load(of, at_b(j, k), any.element);
     }
     for (int i = 0; i < ROWS; i++) {
         float sum[COLUMNS] = {};
 
-        for (int k = 0; k < depth; k++) {
+        for (int k = 0; k < DEPTH; k++) {
             for (int j = 0; j < COLUMNS; j++)
                 sum[j] += a[i][k] * b[k][j];
         }
@@ -425,9 +410,7 @@ extern "C" CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type,
                                    CUtensorMapFloatOOBfill fill)
 {
     using namespace emulate;
-    const bool is_tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
-    const int bytes = is_tf32 ? 4 : 2;
-    const bool is_known = (is_tf32 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ||
+    const bool is_known = (type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ||
                            type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16) &&
                           rank == 2 && interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
                           swizzle == CU_TENSOR_MAP_SWIZZLE_128B &&
@@ -436,7 +419,7 @@ extern "C" CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type,
 
     if (!is_known || (uintptr_t)data % 16 != 0 || strides[0] % 16 != 0 || sizes[0] == 0 ||
         sizes[1] == 0 || sizes[0] > 1ull << 32 || sizes[1] > 1ull << 32 ||
-        box[0] * (cuuint32_t)bytes != SWIZZLED || box[1] == 0 || box[1] > 256)
+        box[0] * BYTES != SWIZZLED || box[1] == 0 || box[1] > 256)
         return CUDA_ERROR_INVALID_VALUE;
     const box_map made = { MARK,
                            static_cast<const unsigned char *>(data),
@@ -444,9 +427,7 @@ extern "C" CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type,
                            (int64_t)sizes[1],
                            (int64_t)strides[0],
                            (int)box[0],
-                           (int)box[1],
-                           bytes,
-                           is_tf32 };
+                           (int)box[1] };
 
     memset(map, 0, sizeof *map);
     memcpy(map, &made, sizeof made);

@@ -21,8 +21,7 @@ static void map_matrix(const emulate_operand *of, int64_t rows, int64_t columns,
                                .columns = columns,
                                .ld = ld,
                                .box_rows = box_rows,
-                               .box_columns =
-                                   GX_WGMMA_ROW_BYTES / (int)gx_dtype_bytes(of->dtype) };
+                               .box_columns = GX_WGMMA_K };
     gx_error err = { 0 };
 
     assert_ok(gx_tensor_map_encode(emulate_encode, &matrix, map, &err), &err);
@@ -58,9 +57,9 @@ void emulate_make_product(emulate_product *p, test_random *random)
     p->ldb = b_columns + p->wide;
     p->a = emulate_whole_input(dtype, a_rows * p->lda, random);
     p->b = emulate_whole_input(dtype, b_rows * p->ldb, random);
-    map_matrix(&p->a, a_rows, a_columns, p->lda,
-               p->a_turned ? GX_WGMMA_STRIP : GX_WGMMA_ROWS, &p->maps.a);
-    map_matrix(&p->b, b_rows, b_columns, p->ldb, GX_WGMMA_STRIP, &p->maps.b);
+    map_matrix(&p->a, a_rows, a_columns, p->lda, p->a_turned ? GX_WGMMA_K : GX_WGMMA_ROWS,
+               &p->maps.a);
+    map_matrix(&p->b, b_rows, b_columns, p->ldb, GX_WGMMA_K, &p->maps.b);
     p->value = calloc((size_t)(p->m * p->n), sizeof *p->value);
     p->magnitude = calloc((size_t)(p->m * p->n), sizeof *p->magnitude);
     assert_true(p->value && p->magnitude);
@@ -75,7 +74,7 @@ void emulate_drop_product(emulate_product *p)
     free(p->magnitude);
 }
 
-void *emulate_handed(gx_tile_math math, int n_sm)
+void *emulate_handed(int n_sm)
 {
-    return emulate_alloc(gx_wgmma_handed_bytes(math, n_sm));
+    return emulate_alloc(gx_wgmma_handed_bytes(n_sm));
 }

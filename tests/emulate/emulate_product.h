@@ -22,6 +22,6 @@ void emulate_make_product(emulate_product *product, test_random *random);
 void emulate_drop_product(emulate_product *product);
 
 /* Where the kernels keep tiles that they have not finished; of emulate_alloc. */
-void *emulate_handed(gx_tile_math math, int n_sm);
+void *emulate_handed(int n_sm);
 
 #endif

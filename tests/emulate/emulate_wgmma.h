@@ -19,14 +19,12 @@ void named_barrier(unsigned n_threads, site at);
 void copy_box(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column, int row,
               unsigned ranks, site at);
 
-/* Of a thread of a warpgroup: its part of a product of 64 x K by K x 256, K as many as 32
- * bytes hold. */
-using element_of = float(const void *at);
+/* Of a thread of a warpgroup: its part of a product of 64 x K by K x N. */
+using element_of = float(uint16_t bits);
 struct product {
     float *sum;
     uint64_t a, b; /* as operand_at of wgmma_tile.cuh has them */
     bool adds, a_along_k, b_along_k;
-    int element_bytes;
     element_of *element;
     unsigned group; /* committed with so many before */
 };
@@ -34,12 +32,9 @@ void multiply_later(const product &of);
 void commit_products();
 void wait_products(unsigned most_left, site at);
 
-template <typename T> float element_as(const void *at)
+template <typename T> float element_as(uint16_t bits)
 {
-    T x;
-
-    memcpy(static_cast<void *>(&x), at, sizeof x);
-    return (float)x;
+    return half_of<T>(bits, 0);
 }
 
 } // namespace emulate
@@ -130,8 +125,8 @@ template <int N> static inline void gx_take_products(float (&)[N])
 template <typename T, bool A_ALONG_K, bool B_ALONG_K>
 static inline void gx_multiply_64x256(float (&sum)[128], uint64_t a, uint64_t b, int adds)
 {
-    emulate::multiply_later({ sum, a, b, adds != 0, A_ALONG_K, B_ALONG_K, (int)sizeof(T),
-                              emulate::element_as<T>, 0 });
+    emulate::multiply_later(
+        { sum, a, b, adds != 0, A_ALONG_K, B_ALONG_K, emulate::element_as<T>, 0 });
 }
 
 #endif
