@@ -10,6 +10,9 @@
 #define GX_SOFTMAX_SHAPES(X) \
     X(4, 4)                  \
     X(8, 16)                 \
+    X(32, 8)                 \
+    X(32, 12)                \
+    X(32, 16)                \
     X(32, 32)
 
 template <int LANES> static __device__ __forceinline__ int gx_lane_of()

@@ -229,7 +229,7 @@ static void check(const softmax *s, test_random *random)
 
 static const gx_dtype dtypes[] = { GX_F32, GX_BF16, GX_F16 };
 /* Rows of one shape of the kernels each, full and not, and one of many classes. */
-static const int class_counts[] = { 2, 10, 16, 17, 100, 129, 1000, 1100 };
+static const int class_counts[] = { 2, 10, 16, 17, 100, 129, 300, 400, 1000, 1100 };
 
 static void alone(void **state)
 {
