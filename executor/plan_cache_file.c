@@ -1,6 +1,6 @@
 /* The file of the plan cache:
  *
- *     gexec_cache: 6
+ *     gexec_cache: 7
  *     device: {name: ..., cc: 90, driver: ..., runtime: ..., cublaslt: ..., gexec: ...}
  *     sites:
  *       "tf32: gemm f32[64, 784] ... #hash":
@@ -26,7 +26,7 @@
 /* 2: three lanes; what 1 knew of kernels is of older ones. 3: what was forced, or could
  * not be timed, is not in it. 4: long times are those of a long run. 5: a mean is
  * one launch. */
-enum { FORMAT = 6 };
+enum { FORMAT = 7 };
 
 /* --- reading --- */
 

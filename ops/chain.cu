@@ -70,7 +70,7 @@ template <typename T, bool B_TURNED, int MI, int NR> struct chain_tile {
         for (int i = 0; i < TURN; i++) {
             if (is_past(i))
                 break;
-            load_lines<T, EACH, B_TURNED, RAGGED>(b[i], from, lines, i * WARPS * 16,
+            load_lines<RAGGED>(b[i], from, lines, i * WARPS * 16,
                                                   outer, k + i * WARPS * 16);
         }
     }
@@ -229,9 +229,15 @@ template <typename T> struct chain_element {
     __device__ __forceinline__ void
     make(const gx_chain &chain, const gx_chain_layer &layer, float x, float other)
     {
-        pre = x + other;
-        gx_store(&y, chain.backward ? backward_of(layer.act, x, other)
-                                    : forward_of(layer.act, pre));
+        const float saved[1] = { other };
+        float made[1] = { chain.backward ? x : x + other };
+
+        pre = made[0];
+        if (chain.backward)
+            go_back(layer.act, made, saved);
+        else
+            apply_act(layer.act, made);
+        gx_store(&y, made[0]);
     }
 
     __device__ __forceinline__ void keep(const gx_chain_layer &layer, int64_t at) const

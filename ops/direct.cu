@@ -9,28 +9,34 @@ namespace
 /* --- column sums --- */
 
 /* The blocks of a cluster are the row tiles of the same columns. dbias of this column
- * tile from each thread's sum over its rows, all of one column. With
- * several row tiles the first adds them, in order. `column_sums` holds THREADS. */
-template <typename T, typename TILE>
-__device__ __forceinline__ void add_columns(float sum, float *column_sums, int column,
-                                            int n, T *dbias)
+ * tile from each thread's N neighbours of a row. With several row tiles the first adds
+ * them, in order. */
+template <typename T, typename TILE, int N>
+__device__ __forceinline__ void add_columns(float (&x)[N], int column, int n, T *dbias)
 {
-    constexpr int BN = TILE::BN, THREADS = TILE::THREADS;
-    static_assert(THREADS % BN == 0, "a thread would meet several columns");
+    constexpr int BN = TILE::BN, WARPS = TILE::THREADS / 32, OF_ROW = BN / N;
+    static_assert(OF_ROW <= 32, "a row would take several warps");
+    __shared__ float sums[WARPS][BN];
     __shared__ float tiles[GX_MAX_CLUSTER][BN];
-    const int c = (int)threadIdx.x;
+    const int c = (int)threadIdx.x, warp = c / 32, lane = c % 32;
     const bool is_cluster = gridDim.y > 1;
+    float sum = 0.0f;
 
-    __syncthreads();
-    column_sums[c] = sum;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+#pragma unroll
+        for (int step = OF_ROW; step < 32; step *= 2)
+            x[i] += __shfl_xor_sync(0xffffffffu, x[i], step);
+        if (lane < OF_ROW)
+            sums[warp][N * lane + i] = x[i];
+    }
     __syncthreads();
     if (is_cluster)
         gx_wait_for_cluster(); /* every block of it has begun */
     if (c < BN) {
-        sum = 0.0f;
 #pragma unroll
-        for (int s = 0; s < THREADS / BN; s++)
-            sum += column_sums[s * BN + c];
+        for (int w = 0; w < WARPS; w++)
+            sum += sums[w][c];
         if (is_cluster)
             gx_store_at_first(&tiles[blockIdx.y][c], sum);
     }
@@ -49,7 +55,7 @@ __device__ __forceinline__ void add_columns(float sum, float *column_sums, int c
 
 template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
-    direct_plain_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
+    direct_plain_kernel(const __grid_constant__ gx_tile g, const direct_known known)
 {
     GX_DYNAMIC_SHARED(float, sums);
     const int row = (int)blockIdx.y * TILE::BM, column = (int)blockIdx.x * TILE::BN;
@@ -57,59 +63,54 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
     TILE tile;
 
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
-             { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
-             sums, [] {});
-    store_tile<T, TILE>(g, sums, row, column);
+             { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column,
+             known.steady_b, sums, [] {});
+    store_tile<T, TILE>(g, sums, row, column, known.is_wide);
 }
 
 template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
-    direct_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
+    direct_kernel(const __grid_constant__ gx_tile g, const direct_known known)
 {
     GX_DYNAMIC_SHARED(float, sums);
 
     make_tailed_tile<T, TILE>(g, g.tail, (int)blockIdx.y * TILE::BM,
-                              (int)blockIdx.x * TILE::BN, steady_b, sums);
+                              (int)blockIdx.x * TILE::BN, known.steady_b, known.is_wide,
+                              sums);
 }
 
 /* The way back with column sums: a kernel of its own, so that the other has none of its
  * code to jump over. */
 template <typename T, typename TILE>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
-    direct_columns_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
+    direct_columns_kernel(const __grid_constant__ gx_tile g, const direct_known known)
 {
     GX_DYNAMIC_SHARED(float, sums);
-    constexpr int BM = TILE::BM, BN = TILE::BN, THREADS = TILE::THREADS;
-    const int row = (int)blockIdx.y * BM, column = (int)blockIdx.x * BN;
+    constexpr int N = PER_THREAD<TILE>;
+    const int row = (int)blockIdx.y * TILE::BM, column = (int)blockIdx.x * TILE::BN;
     const int m = (int)g.m, n = (int)g.n;
-    T *out = static_cast<T *>(g.out);
-    float result[PER_THREAD<TILE>], column_sum = 0.0f;
-    direct_beside<T, TILE> beside(g, g.tail, row, column);
+    direct_beside<T, TILE> beside(g, g.tail, row, column, known.is_wide);
+    float result[N], column_sum[N];
     TILE tile;
 
     if (gridDim.y > 1)
         gx_arrive_at_cluster(false);
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
-             { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
-             sums, [&] { beside.load(); });
-#pragma unroll
-    for (int i = 0; i < PER_THREAD<TILE>; i++) {
-        const int e = (int)threadIdx.x + i * THREADS, r = e / BN;
-
-        result[i] = r < BM ? TILE::total(sums, r, e % BN) : 0.0f;
-        result[i] = backward_of(g.act, result[i], beside[i]);
-        if (r < BM && row + r < m)
-            column_sum += result[i];
+             { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column,
+             known.steady_b, sums, [&] { beside.load(); });
+    if (beside.left > 0) {
+        TILE::total(result, sums, beside.r, beside.c);
+        go_back(g.act, result, beside);
     }
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        column_sum[i] = i < beside.left ? result[i] : 0.0f;
     /* Before anything is stored: a cluster's barrier waits for stores. */
-    add_columns<T, TILE>(column_sum, sums, column, n, static_cast<T *>(g.dbias));
-#pragma unroll
-    for (int i = 0; i < PER_THREAD<TILE>; i++) {
-        const int e = (int)threadIdx.x + i * THREADS, r = e / BN, c = e % BN;
-
-        if (r < BM && row + r < m && column + c < n && out != nullptr)
-            gx_store(out + (int64_t)(row + r) * n + column + c, result[i]);
-    }
+    add_columns<T, TILE>(column_sum, column, n, static_cast<T *>(g.dbias));
+    if (g.out != nullptr)
+        store_some(static_cast<T *>(g.out) + (int64_t)(row + beside.r) * n + column +
+                       beside.c,
+                   result, beside.left, known.is_wide);
 }
 
 /* --- choosing the instantiation --- */
@@ -119,13 +120,16 @@ bool has_column_sums(const gx_tile *tile)
     return tile->tail == GX_TAIL_BACKWARD && tile->dbias != nullptr;
 }
 
-template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK>
+template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK,
+          int DEPTH>
 const void *make_instance(bool has_sums)
 {
-    using TILE = direct_tile<T, A_TURNED, B_TURNED, RAGGED, MI, NI, WK>;
+    using TILE = direct_tile<T, A_TURNED, B_TURNED, RAGGED, MI, NI, WK, DEPTH>;
 
     /* One column of a 16-bit type is less than a word. */
     if constexpr (NI == 1 && (A_TURNED || (!B_TURNED && sizeof(T) < 4)))
+        return nullptr;
+    else if constexpr (DEPTH > 4 && (A_TURNED || RAGGED || sizeof(T) == 4))
         return nullptr;
     else if constexpr (A_TURNED)
         return gx_kernel(direct_plain_kernel<T, TILE>);
@@ -136,13 +140,25 @@ const void *make_instance(bool has_sums)
         return nullptr;
 }
 
-template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED>
-const void *find_shape(int shape, bool has_sums)
+/* Every line along k begins at a multiple of `depth` elements, and is one. */
+bool lines_are_multiples(const gx_tile *tile, int depth)
 {
-    switch (shape) {
-#define DIRECT_CASE(i, mi, ni, wk) \
-    case i:                        \
-        return make_instance<T, A_TURNED, B_TURNED, RAGGED, mi, ni, wk>(has_sums);
+    return tile->k % depth == 0 && (tile->trans_a || tile->lda % depth == 0) &&
+           (!tile->trans_b || tile->ldb % depth == 0);
+}
+
+template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED>
+const void *find_shape(const gx_tile *tile)
+{
+    const bool has_sums = has_column_sums(tile);
+
+    switch (tile->shape) {
+#define DIRECT_CASE(i, mi, ni, wk, depth)                                             \
+    case i:                                                                           \
+        return depth > 4 && !lines_are_multiples(tile, depth)                         \
+                   ? nullptr                                                          \
+                   : make_instance<T, A_TURNED, B_TURNED, RAGGED, mi, ni, wk, depth>( \
+                         has_sums);
         GX_DIRECT_LIST(DIRECT_CASE)
 #undef DIRECT_CASE
     default:
@@ -153,19 +169,17 @@ const void *find_shape(int shape, bool has_sums)
 template <typename T> const void *find_turned(const gx_tile *tile)
 {
     /* Rows that do not begin at a vector are read one by one, whatever k is. */
-    const bool is_ragged = tile->k % 4 != 0 || (!tile->trans_a && tile->lda % 4 != 0) ||
-                           (tile->trans_b && tile->ldb % 4 != 0);
-    const bool has_sums = has_column_sums(tile);
+    const bool is_ragged = !lines_are_multiples(tile, 4);
 
     /* Turned rows of a are for weight gradients, which nothing follows; what stands
      * beside them is in direct_sums.cu. */
     if (tile->trans_a)
-        return find_shape<T, true, false, false>(tile->shape, false);
+        return find_shape<T, true, false, false>(tile);
     if (tile->trans_b)
-        return is_ragged ? find_shape<T, false, true, true>(tile->shape, has_sums)
-                         : find_shape<T, false, true, false>(tile->shape, has_sums);
-    return is_ragged ? find_shape<T, false, false, true>(tile->shape, has_sums)
-                     : find_shape<T, false, false, false>(tile->shape, has_sums);
+        return is_ragged ? find_shape<T, false, true, true>(tile)
+                         : find_shape<T, false, true, false>(tile);
+    return is_ragged ? find_shape<T, false, false, true>(tile)
+                     : find_shape<T, false, false, false>(tile);
 }
 
 static const void *find(const gx_tile *tile)
@@ -180,7 +194,7 @@ static const void *find(const gx_tile *tile)
 static unsigned threads_of(int shape)
 {
     static const unsigned threads[] = {
-#define DIRECT_THREADS(i, mi, ni, wk) 32 * wk,
+#define DIRECT_THREADS(i, mi, ni, wk, depth) 32 * wk,
         GX_DIRECT_LIST(DIRECT_THREADS)
 #undef DIRECT_THREADS
     };
@@ -207,7 +221,7 @@ extern "C" bool gx_direct_has(const gx_tile *tile)
 extern "C" int gx_direct_rows(int shape)
 {
     static const int rows[] = {
-#define DIRECT_ROWS(i, mi, ni, wk) 16 * mi,
+#define DIRECT_ROWS(i, mi, ni, wk, depth) 16 * mi,
         GX_DIRECT_LIST(DIRECT_ROWS)
 #undef DIRECT_ROWS
     };
@@ -218,7 +232,7 @@ extern "C" int gx_direct_rows(int shape)
 extern "C" int gx_direct_columns(int shape)
 {
     static const int columns[] = {
-#define DIRECT_COLUMNS(i, mi, ni, wk) 8 * ni,
+#define DIRECT_COLUMNS(i, mi, ni, wk, depth) 8 * ni,
         GX_DIRECT_LIST(DIRECT_COLUMNS)
 #undef DIRECT_COLUMNS
     };
@@ -229,7 +243,7 @@ extern "C" int gx_direct_columns(int shape)
 extern "C" size_t gx_direct_shared_bytes(int shape)
 {
     static const size_t bytes[] = {
-#define DIRECT_BYTES(i, mi, ni, wk) \
+#define DIRECT_BYTES(i, mi, ni, wk, depth) \
     direct_tile<float, false, false, false, mi, ni, wk>::SUM_BYTES,
         GX_DIRECT_LIST(DIRECT_BYTES)
 #undef DIRECT_BYTES
@@ -247,7 +261,8 @@ extern "C" gx_status gx_direct_load(const gx_tile *tile, gx_error *err)
 extern "C" gx_status gx_direct_launch(const gx_tile *tile, bool steady_b, gx_ctx *ctx,
                                       gx_error *err)
 {
-    void *args[] = { (void *)tile, &steady_b };
+    direct_known known = known_of(tile, steady_b);
+    void *args[] = { (void *)tile, &known };
     const dim3 grid((unsigned)gx_divide_up(tile->n, gx_direct_columns(tile->shape)),
                     (unsigned)gx_divide_up(tile->m, gx_direct_rows(tile->shape)));
     const bool is_cluster = has_column_sums(tile) && grid.y > 1;

@@ -1,13 +1,15 @@
 /* Products of small matrices: fragments go straight from global memory to registers.
  *
  * A block makes one tile of out. Its warps share k: warp w takes the chunks w, w + WK,
- * ... of 16 k each, and has all loads of a turn in flight before it multiplies, since
- * what a small product waits for is latency. The warps' sums meet in shared memory.
+ * ... of 16 or 32 k each, and has all loads of a turn in flight before it multiplies,
+ * since what a small product waits for is latency. The warps' sums meet in shared memory.
  *
  * The order of k inside a chunk is free as long as both operands have the same one, and
  * so is the order of rows and columns inside a tile. Thread (g, t), g = lane / 4, t =
- * lane % 4, holds k = 4t .. 4t + 3 of a chunk, and ROWS or COLUMNS neighbours from g *
- * ROWS or g * COLUMNS on: whichever of the two is contiguous is read as one vector. */
+ * lane % 4, holds the t-th DEPTH k of a chunk, 4 or 8, and ROWS or COLUMNS neighbours
+ * from g * ROWS or g * COLUMNS on: whichever of the two is contiguous is read as one
+ * vector. So do the sums of a thread, of ROWS rows 2 COLUMNS neighbours each, go to
+ * shared memory and from there to out in vectors. */
 #ifndef GX_DIRECT_CUH
 #define GX_DIRECT_CUH
 
@@ -81,11 +83,11 @@ template <typename T> __device__ __forceinline__ const T *direct_settled(const T
     return static_cast<const T *>(__cvta_global_to_generic(global));
 }
 
-/* Where what a thread loads of a chunk begins: N lines along k, or 4 across it. Addresses
- * are found ahead of the wait for the kernels before, which is time that nobody misses;
- * of many lines not all, since they take registers. */
-template <typename T, int N, bool K_CONTIGUOUS> struct direct_lines {
-    static constexpr int COUNT = K_CONTIGUOUS ? N : 4;
+/* Where what a thread loads of a chunk begins: N lines along k, or DEPTH across it.
+ * Addresses are found ahead of the wait for the kernels before, which is time that nobody
+ * misses; of many lines not all, since they take registers. */
+template <typename T, int N, bool K_CONTIGUOUS, int DEPTH = 4> struct direct_lines {
+    static constexpr int COUNT = K_CONTIGUOUS ? N : DEPTH;
     static constexpr int KEPT = COUNT < 4 ? COUNT : 4, EACH = COUNT / KEPT;
     static_assert(KEPT * EACH == COUNT, "each address is that of as many lines");
     const T *at[KEPT];
@@ -122,16 +124,18 @@ template <typename T, int N, bool K_CONTIGUOUS> struct direct_lines {
     }
 };
 
-/* N neighbours of the outer index from `outer` on, and k .. k + 3, which lie `ahead`
- * along k of where `lines` begin; zeros past the end. Where k is contiguous and not
- * RAGGED n_k and ld are multiples of 4, where it is not contiguous n_outer and ld are
- * ones of N. WHOLE: nothing lies past the end. */
-template <typename T, int N, bool K_CONTIGUOUS, bool RAGGED, bool WHOLE = false>
+/* N neighbours of the outer index from `outer` on, and DEPTH of k from there on, which
+ * lie `ahead` along k of where `lines` begin; zeros past the end. Where k is contiguous
+ * and not RAGGED n_k and ld are multiples of DEPTH, where it is not contiguous n_outer
+ * and ld are ones of N. WHOLE: nothing lies past the end. */
+template <bool RAGGED, bool WHOLE = false, typename T, int N, bool K_CONTIGUOUS,
+          int DEPTH, int WORDS>
 __device__ __forceinline__ void
-load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
-           const direct_lines<T, N, K_CONTIGUOUS> &lines, int ahead, int outer, int k)
+load_lines(uint32_t (&to)[N][WORDS], const direct_operand<T> &p,
+           const direct_lines<T, N, K_CONTIGUOUS, DEPTH> &lines, int ahead, int outer,
+           int k)
 {
-    constexpr int WORDS = GX_DIRECT_WORDS<T>;
+    static_assert(WORDS * sizeof(uint32_t) == DEPTH * sizeof(T), "as many words as that");
     const int64_t further = ahead * lines.k_stride;
 
     if constexpr (K_CONTIGUOUS) {
@@ -151,10 +155,10 @@ load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
             }
         }
     } else {
-        uint32_t line[4][N * sizeof(T) / 4];
+        uint32_t line[DEPTH][N * sizeof(T) / 4];
 
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < DEPTH; j++) {
             if (WHOLE || (outer < p.n_outer && k + j < p.n_k)) {
                 load_words<N * sizeof(T)>(line[j], lines[j] + further);
             } else {
@@ -165,15 +169,13 @@ load_lines(uint32_t (&to)[N][GX_DIRECT_WORDS<T>], const direct_operand<T> &p,
         }
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            if constexpr (sizeof(T) == 4) {
 #pragma unroll
-                for (int j = 0; j < 4; j++)
-                    to[i][j] = line[j][i];
-            } else {
-                const uint32_t half = i % 2 == 0 ? 0x5410 : 0x7632;
-
-                to[i][0] = __byte_perm(line[0][i / 2], line[1][i / 2], half);
-                to[i][1] = __byte_perm(line[2][i / 2], line[3][i / 2], half);
+            for (int w = 0; w < WORDS; w++) {
+                if constexpr (sizeof(T) == 4)
+                    to[i][w] = line[w][i];
+                else
+                    to[i][w] = __byte_perm(line[2 * w][i / 2], line[2 * w + 1][i / 2],
+                                           i % 2 == 0 ? 0x5410 : 0x7632);
             }
         }
     }
@@ -187,7 +189,7 @@ __device__ __forceinline__ void load_chunk(uint32_t (&to)[N][GX_DIRECT_WORDS<T>]
     direct_lines<T, N, K_CONTIGUOUS> lines;
 
     lines.start(p, outer, k);
-    load_lines<T, N, K_CONTIGUOUS, RAGGED>(to, p, lines, 0, outer, k);
+    load_lines<RAGGED>(to, p, lines, 0, outer, k);
 }
 
 __device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
@@ -197,18 +199,17 @@ __device__ __forceinline__ uint32_t direct_tf32(uint32_t x)
 
 /* sum += 16 rows of a times 8 columns of b, one chunk of k. a0 and a1 are the rows g and
  * g + 8 of the instruction. */
-template <typename T>
-__device__ __forceinline__ void multiply_chunk(float (&sum)[4],
-                                               const uint32_t (&a0)[GX_DIRECT_WORDS<T>],
-                                               const uint32_t (&a1)[GX_DIRECT_WORDS<T>],
-                                               const uint32_t (&b)[GX_DIRECT_WORDS<T>])
+template <typename T, int WORDS>
+__device__ __forceinline__ void
+multiply_chunk(float (&sum)[4], const uint32_t (&a0)[WORDS], const uint32_t (&a1)[WORDS],
+               const uint32_t (&b)[WORDS])
 {
-    if constexpr (sizeof(T) == 4) {
 #pragma unroll
-        for (int s = 0; s < 4; s += 2)
+    for (int s = 0; s < WORDS; s += 2) {
+        if constexpr (sizeof(T) == 4)
             gx_mma_tf32(sum, a0[s], a1[s], a0[s + 1], a1[s + 1], b[s], b[s + 1]);
-    } else {
-        gx_mma_16<T>(sum, a0[0], a1[0], a0[1], a1[1], b[0], b[1]);
+        else
+            gx_mma_16<T>(sum, a0[s], a1[s], a0[s + 1], a1[s + 1], b[s], b[s + 1]);
     }
 }
 
@@ -236,38 +237,39 @@ struct direct_never {
  * contiguous somewhere, and it or ld there is no multiple of 4. MOST: chunks in flight at
  * most. WHOLE: m, n and k are multiples of BM, BN and of the k of a turn. */
 template <typename T, bool A_TURNED, bool B_TURNED, bool RAGGED, int MI, int NI, int WK,
-          int MOST = 4, bool WHOLE = false>
+          int K_AT_ONCE = 4, int MOST = 4, bool WHOLE = false>
 struct direct_tile {
     static constexpr int ROWS = 2 * MI, COLUMNS = NI; /* neighbours that a thread holds */
     static constexpr int BM = 16 * MI, BN = 8 * NI, THREADS = 32 * WK;
-    static constexpr int WORDS = GX_DIRECT_WORDS<T>;
+    static constexpr int DEPTH = K_AT_ONCE;
+    static constexpr int CHUNK = 4 * DEPTH; /* of k */
+    static constexpr int WORDS = DEPTH * (int)sizeof(T) / 4;
     /* Chunks in flight: as many as 64 registers hold. */
     static constexpr int IN_FLIGHT = 64 / (WORDS * (ROWS + COLUMNS));
     static constexpr int TURN = IN_FLIGHT < 1 ? 1 : IN_FLIGHT > MOST ? MOST : IN_FLIGHT;
-    static constexpr int SUM_LD = BN + 1;
-    static constexpr int SUM_BYTES = WK * BM * SUM_LD * (int)sizeof(float);
+    static constexpr int SUM_BYTES = WK * BM * BN * (int)sizeof(float);
 
     float sum[MI][NI][4];
     uint32_t a[TURN][ROWS][WORDS], b[TURN][COLUMNS][WORDS];
 
-    direct_lines<T, ROWS, !A_TURNED> lines_a;
-    direct_lines<T, COLUMNS, B_TURNED> lines_b;
+    direct_lines<T, ROWS, !A_TURNED, DEPTH> lines_a;
+    direct_lines<T, COLUMNS, B_TURNED, DEPTH> lines_b;
     int outer_a, outer_b, k; /* where the thread's part of a turn begins */
 
     __device__ __forceinline__ void load_a(const direct_operand<T> &p)
     {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<T, ROWS, !A_TURNED, RAGGED, WHOLE>(a[i], p, lines_a, i * WK * 16,
-                                                          outer_a, k + i * WK * 16);
+            load_lines<RAGGED, WHOLE>(a[i], p, lines_a, i * WK * CHUNK, outer_a,
+                                      k + i * WK * CHUNK);
     }
 
     __device__ __forceinline__ void load_b(const direct_operand<T> &p)
     {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<T, COLUMNS, B_TURNED, RAGGED, WHOLE>(b[i], p, lines_b, i * WK * 16,
-                                                            outer_b, k + i * WK * 16);
+            load_lines<RAGGED, WHOLE>(b[i], p, lines_b, i * WK * CHUNK, outer_b,
+                                      k + i * WK * CHUNK);
     }
 
     __device__ __forceinline__ void multiply()
@@ -312,7 +314,7 @@ struct direct_tile {
 
         outer_a = row + ROWS * g;
         outer_b = column + COLUMNS * g;
-        k = 16 * warp + 4 * t;
+        k = CHUNK * warp + DEPTH * t;
         lines_a.start(pa, outer_a, k);
         lines_b.start(pb, outer_b, k);
         lines_a.settle();
@@ -342,78 +344,160 @@ struct direct_tile {
         meanwhile();
         /* One copy of the code that multiplies: what is not there need not be fetched. */
 #pragma unroll 1
-        for (int left = pa.n_k - 16 * warp;;) {
+        for (int left = pa.n_k - CHUNK * warp;;) {
             tally.take(*this);
             multiply();
-            left -= 16 * TURN * WK;
+            left -= CHUNK * TURN * WK;
             if (left <= 0)
                 break;
-            k += 16 * TURN * WK;
-            lines_a.advance(16 * TURN * WK);
-            lines_b.advance(16 * TURN * WK);
+            k += CHUNK * TURN * WK;
+            lines_a.advance(CHUNK * TURN * WK);
+            lines_b.advance(CHUNK * TURN * WK);
             load_a(pa);
             load_b(pb);
         }
     }
 
-    /* The same by all warps of the block, whose sums are left in `sums`,
-     * [WK][BM][SUM_LD], for every thread of it. */
+    /* Where an element of a tile lies in `sums`: rows behind each other, but of each
+     * thread's rows in another order, so that threads store to other banks. */
+    static __device__ __forceinline__ int place(int r, int c)
+    {
+        const int g = r / ROWS, turn = NI == 1   ? g % 4 * 8
+                                       : NI == 2 ? g % 2 * 16
+                                                 : g % 2 * 4;
+        static_assert(NI == 1 || NI == 2 || NI == 4, "has another order");
+
+        return (r * BN + c) ^ turn;
+    }
+
+    /* The same by all warps of the block, whose sums are left in `sums`, of each warp as
+     * `place` says, for every thread of it. */
     template <typename MEANWHILE, typename TALLY = direct_no_tally>
     __device__ __forceinline__ void
     run(const direct_operand<T> &pa, const direct_operand<T> &pb, int row, int column,
         bool b_is_steady, float *sums, MEANWHILE &&meanwhile, TALLY &&tally = TALLY())
     {
+        constexpr int LINE = 2 * COLUMNS, AT_ONCE = LINE < 4 ? LINE : 4;
         const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 
         add_up(pa, pb, row, column, warp, b_is_steady, meanwhile, tally);
 
         /* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread
-         * holds, and its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1. */
+         * holds, and its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1: of
+         * ROWS rows LINE neighbours. */
 #pragma unroll
-        for (int x = 0; x < MI; x++) {
+        for (int i = 0; i < ROWS; i++) {
 #pragma unroll
-            for (int y = 0; y < NI; y++) {
+            for (int c = 0; c < LINE; c += AT_ONCE) {
+                gx_vector<float, AT_ONCE> part;
+
 #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    sums[(warp * BM + ROWS * g + 2 * x + e / 2) * SUM_LD +
-                         COLUMNS * (2 * t + e % 2) + y] = sum[x][y][e];
+                for (int x = 0; x < AT_ONCE; x++)
+                    part.at[x] =
+                        sum[i / 2][(c + x) % COLUMNS][i % 2 * 2 + (c + x) / COLUMNS];
+                *reinterpret_cast<gx_vector<float, AT_ONCE> *>(
+                    sums + warp * BM * BN + place(ROWS * g + i, LINE * t + c)) = part;
             }
         }
         tally.leave();
         __syncthreads();
     }
 
-    /* The total of one element of the tile, warps in order. */
-    static __device__ __forceinline__ float total(const float *sums, int r, int c)
+    /* The totals of N neighbours of a row of the tile, warps in order. */
+    template <int N>
+    static __device__ __forceinline__ void total(float (&x)[N], const float *sums, int r,
+                                                 int c)
     {
-        float x = 0.0f;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = 0.0f;
+#pragma unroll
+        for (int w = 0; w < WK; w++) {
+            const auto part = *reinterpret_cast<const gx_vector<float, N> *>(
+                sums + w * BM * BN + place(r, c));
 
 #pragma unroll
-        for (int w = 0; w < WK; w++)
-            x += sums[(w * BM + r) * SUM_LD + c];
-        return x;
+            for (int i = 0; i < N; i++)
+                x[i] += part.at[i];
+        }
     }
 };
 
-/* Elements of a tile that one thread finishes. */
+/* Elements of a tile that one thread finishes, and how many neighbours at once. */
 template <typename TILE>
 constexpr int PER_THREAD = (TILE::BM * TILE::BN + TILE::THREADS - 1) / TILE::THREADS;
+template <typename TILE>
+constexpr int AT_ONCE = PER_THREAD<TILE> < 4 ? PER_THREAD<TILE> : 4;
+
+/* What the launcher knows of the operands. */
+struct direct_known {
+    bool steady_b;
+    bool is_wide; /* what is beside out and out itself: rows are made of whole vectors */
+};
+
+inline direct_known known_of(const gx_tile *tile, bool steady_b)
+{
+    const unsigned bytes = 4 * (tile->math == GX_TILE_TF32 ? 4 : 2);
+    bool is_wide = tile->n % 4 == 0;
+
+    for (const void *data :
+         { (const void *)tile->out, (const void *)tile->pre, tile->bias, tile->saved })
+        is_wide = is_wide && gx_alignment_of(data, bytes) == bytes;
+    return { steady_b, is_wide };
+}
+
+/* `left` neighbours of a row, N at most; is_wide: all or none, and aligned to them. */
+template <typename T, int N>
+__device__ __forceinline__ void load_some(gx_vector<T, N> &to, const T *from, int left,
+                                          bool is_wide)
+{
+    if (is_wide) {
+        if (left > 0)
+            to = *reinterpret_cast<const gx_vector<T, N> *>(from);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (i < left)
+            to.at[i] = from[i];
+    }
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void store_some(T *to, const float (&x)[N], int left,
+                                           bool is_wide)
+{
+    if (is_wide) {
+        if (left > 0)
+            gx_store_vector<T, N>(to, x);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (i < left)
+            gx_store(to + i, x[i]);
+    }
+}
 
 /* The product alone, once TILE::run has left `sums`. */
 template <typename T, typename TILE>
 __device__ __forceinline__ void store_tile(const gx_tile &g, const float *sums, int row,
-                                           int column)
+                                           int column, bool is_wide)
 {
+    constexpr int N = AT_ONCE<TILE>;
     const int m = (int)g.m, n = (int)g.n;
 
 #pragma unroll
-    for (int i = 0; i < PER_THREAD<TILE>; i++) {
-        const int e = (int)threadIdx.x + i * TILE::THREADS;
+    for (int i = 0; i < PER_THREAD<TILE> / N; i++) {
+        const int e = N * ((int)threadIdx.x + i * TILE::THREADS);
         const int r = e / TILE::BN, c = e % TILE::BN;
+        float x[N];
 
-        if (r < TILE::BM && row + r < m && column + c < n)
-            gx_store(static_cast<T *>(g.out) + (int64_t)(row + r) * n + column + c,
-                     TILE::total(sums, r, c));
+        if (r >= TILE::BM || row + r >= m)
+            continue;
+        TILE::total(x, sums, r, c);
+        store_some(static_cast<T *>(g.out) + (int64_t)(row + r) * n + column + c, x,
+                   n - column - c, is_wide);
     }
 }
 

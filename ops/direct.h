@@ -8,20 +8,25 @@
 extern "C" {
 #endif
 
-/* Pieces of 16 rows, pieces of 8 columns, warps that share k. */
+/* Pieces of 16 rows, pieces of 8 columns, warps that share k, and of how many neighbours
+ * along k a thread holds a line at once: 8 are 16 bytes of a 16-bit type, and want a k
+ * and rows along it that are multiples of them. */
 #define GX_DIRECT_LIST(X) \
-    X(0, 1, 2, 16)        \
-    X(1, 1, 2, 8)         \
-    X(2, 2, 2, 16)        \
-    X(3, 2, 2, 8)         \
-    X(4, 4, 2, 16)        \
-    X(5, 2, 4, 8)         \
-    X(6, 2, 4, 4)         \
-    X(7, 2, 4, 2)         \
-    X(8, 2, 4, 1)         \
-    X(9, 2, 1, 16)        \
-    X(10, 4, 1, 16)
-enum { GX_N_DIRECT = 11 };
+    X(0, 1, 2, 16, 4)     \
+    X(1, 1, 2, 8, 4)      \
+    X(2, 2, 2, 16, 4)     \
+    X(3, 2, 2, 8, 4)      \
+    X(4, 4, 2, 16, 4)     \
+    X(5, 2, 4, 8, 4)      \
+    X(6, 2, 4, 4, 4)      \
+    X(7, 2, 4, 2, 4)      \
+    X(8, 2, 4, 1, 4)      \
+    X(9, 2, 1, 16, 4)     \
+    X(10, 4, 1, 16, 4)    \
+    X(11, 1, 2, 8, 8)     \
+    X(12, 2, 2, 8, 8)     \
+    X(13, 2, 4, 8, 8)
+enum { GX_N_DIRECT = 14 };
 
 /* There is a kernel for tile->shape. Without `a` turned a tile of many elements for few
  * warps has none. */

@@ -27,7 +27,7 @@ template <typename T, typename DATA, int WEIGHT_MI, bool OF_A>
 __global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
     direct_pair_kernel(const __grid_constant__ gx_tile data,
                        const __grid_constant__ gx_tile weight, const pair_grid grid,
-                       const bool steady_w)
+                       const direct_known known)
 {
     GX_DYNAMIC_SHARED(float, sums);
 
@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(DATA::THREADS, PAIR_BLOCKS<DATA>)
 
         /* Without an activation to go back through it is GX_ACT_NONE. */
         make_tailed_tile<T, DATA>(data, GX_TAIL_BACKWARD, (int)row * DATA::BM,
-                                  (int)column * DATA::BN, steady_w, sums);
+                                  (int)column * DATA::BN, known.steady_b, known.is_wide,
+                                  sums);
     } else {
         using WHOLE = weight_tile<T, WEIGHT_MI, WEIGHT_NI, true>;
         using CUT = weight_tile<T, WEIGHT_MI, WEIGHT_NI, false>;
@@ -164,8 +165,8 @@ extern "C" gx_status gx_pair_launch(const gx_pair *pair, gx_ctx *ctx, gx_error *
                        pair->weight.m % shape->weight_rows == 0 &&
                            pair->weight.n % shape->weight_columns == 0 &&
                            pair->weight.k % (16 * WEIGHT_CHUNKS) == 0 };
-    bool steady_w = pair->steady_w;
-    void *args[] = { (void *)&pair->data, (void *)&pair->weight, &grid, &steady_w };
+    direct_known known = known_of(&pair->data, pair->steady_w);
+    void *args[] = { (void *)&pair->data, (void *)&pair->weight, &grid, &known };
     const unsigned blocks = grid.data_blocks + (unsigned)gx_pair_weight_blocks(pair);
 
     return gx_launch(ctx, "direct_pair_kernel", find(pair), dim3(blocks),

@@ -53,7 +53,7 @@ struct direct_sums : direct_line_sums<T, TILE, OF_A> {
 
 template <typename T, typename TILE, bool OF_A>
 __global__ void __launch_bounds__(TILE::THREADS, 1)
-    direct_sums_kernel(const __grid_constant__ gx_tile g, const bool steady_b)
+    direct_sums_kernel(const __grid_constant__ gx_tile g, const direct_known known)
 {
     using SUMS = direct_sums<T, TILE, OF_A>;
     GX_DYNAMIC_SHARED(float, sums);
@@ -65,19 +65,20 @@ __global__ void __launch_bounds__(TILE::THREADS, 1)
 
     tile.run(
         { static_cast<const T *>(g.a), g.lda, m, (int)g.k },
-        { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b, sums,
-        [] {}, tally);
-    store_tile<T, TILE>(g, sums, row, column);
+        { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, known.steady_b,
+        sums, [] {}, tally);
+    store_tile<T, TILE>(g, sums, row, column, known.is_wide);
     tally.store(static_cast<T *>(g.dbias), OF_A ? row : column, OF_A ? m : n);
 }
 
 /* --- choosing the instantiation --- */
 
-template <typename T, int MI, int NI, int WK> const void *make_instance(bool of_a)
+template <typename T, int MI, int NI, int WK, int DEPTH>
+const void *make_instance(bool of_a)
 {
     using TILE = direct_tile<T, true, false, false, MI, NI, WK>;
 
-    if constexpr (NI == 1) /* for tails alone */
+    if constexpr (NI == 1 || DEPTH > 4) /* for tails, or for lines along k */
         return nullptr;
     else if (of_a)
         return gx_kernel(direct_sums_kernel<T, TILE, true>);
@@ -88,9 +89,9 @@ template <typename T, int MI, int NI, int WK> const void *make_instance(bool of_
 template <typename T> const void *find_shape(int shape, bool of_a)
 {
     switch (shape) {
-#define DIRECT_CASE(i, mi, ni, wk) \
-    case i:                        \
-        return make_instance<T, mi, ni, wk>(of_a);
+#define DIRECT_CASE(i, mi, ni, wk, depth) \
+    case i:                               \
+        return make_instance<T, mi, ni, wk, depth>(of_a);
         GX_DIRECT_LIST(DIRECT_CASE)
 #undef DIRECT_CASE
     default:

@@ -35,6 +35,7 @@ template <typename T, typename TILE, bool OF_A> struct direct_line_sums {
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 T k[4];
+                static_assert(TILE::DEPTH == 4, "of four");
 
                 if constexpr (OF_A)
                     memcpy(k, tile.a[c][i], sizeof k);

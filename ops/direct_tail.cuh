@@ -25,67 +25,98 @@ static_assert(GX_ACT_NONE < GX_ACT_RELU && GX_ACT_RELU < GX_ACT_GELU_TANH &&
                   GX_ACT_GELU_TANH == 2,
               "the others come behind them");
 
-__device__ __forceinline__ float forward_of(int act, float x)
+/* x = act(x), of all elements behind one choice. */
+template <int N> __device__ __forceinline__ void apply_act(int act, float (&x)[N])
 {
+    const auto apply = [&](int which) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = gx_apply_act(which, x[i]);
+    };
+
     if (hidden(act) == GX_ACT_RELU)
-        return gx_apply_act(GX_ACT_RELU, x);
+        return apply(GX_ACT_RELU);
     if (hidden(act) == GX_ACT_GELU_TANH)
-        return gx_apply_act(GX_ACT_GELU_TANH, x);
+        return apply(GX_ACT_GELU_TANH);
     if (hidden(act) == GX_ACT_NONE)
-        return x;
-    __builtin_assume(act > GX_ACT_GELU_TANH);
-    return gx_apply_act(act, x);
+        return;
+    switch (act) {
+#define APPLY_CASE(which, name, reads, flops) \
+    case GX_ACT_##which:                      \
+        return apply(GX_ACT_##which);
+        GX_ACT_LIST(APPLY_CASE)
+#undef APPLY_CASE
+    }
 }
 
-__device__ __forceinline__ float backward_of(int act, float dy, float saved)
+/* dy = dy act'(saved), likewise. */
+template <int N, typename SAVED>
+__device__ __forceinline__ void go_back(int act, float (&dy)[N], const SAVED &saved)
 {
+    const auto apply = [&](int which) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            dy[i] = gx_act_backward(which, dy[i], saved[i]);
+    };
+
     if (hidden(act) == GX_ACT_RELU)
-        return gx_act_backward(GX_ACT_RELU, dy, saved);
+        return apply(GX_ACT_RELU);
     if (hidden(act) == GX_ACT_GELU_TANH)
-        return gx_act_backward(GX_ACT_GELU_TANH, dy, saved);
+        return apply(GX_ACT_GELU_TANH);
     if (hidden(act) == GX_ACT_NONE)
-        return dy;
-    __builtin_assume(act > GX_ACT_GELU_TANH);
-    return gx_act_backward(act, dy, saved);
+        return;
+    switch (act) {
+#define APPLY_CASE(which, name, reads, flops) \
+    case GX_ACT_##which:                      \
+        return apply(GX_ACT_##which);
+        GX_ACT_LIST(APPLY_CASE)
+#undef APPLY_CASE
+    }
 }
 
 /* --- what the tail needs beside the product --- */
 
-/* Bias or saved values of the elements that a thread finishes. Their addresses are found
- * ahead of the wait, and they are loaded while the operands are on their way. */
+/* Bias or saved values of the elements that a thread finishes, neighbours of a row. Their
+ * address is found ahead of the wait, and they are loaded while the operands are on their
+ * way. */
 template <typename T, typename TILE> struct direct_beside {
-    const T *from[PER_THREAD<TILE>]; /* NULL: there is none */
-    T other[PER_THREAD<TILE>];
+    static constexpr int N = PER_THREAD<TILE>;
+    static_assert(N <= MOST_WITH_TAIL && N == AT_ONCE<TILE>, "at once");
+    int r, c; /* of the tile */
+    int left; /* of the row from the first on; none where the thread finishes none */
+    bool is_wide;
+    const T *from; /* NULL: there is none */
+    gx_vector<T, N> other;
 
     __device__ __forceinline__ direct_beside(const gx_tile &g, gx_tile_tail tail, int row,
-                                             int column)
+                                             int column, bool wide)
+        : is_wide(wide)
     {
         const bool is_forward = tail == GX_TAIL_FORWARD;
         const T *all = static_cast<const T *>(is_forward ? g.bias : g.saved);
-        const int m = (int)g.m, n = (int)g.n;
+        const int m = (int)g.m, n = (int)g.n, e = N * (int)threadIdx.x;
 
+        r = e / TILE::BN;
+        c = e % TILE::BN;
+        left = r < TILE::BM && row + r < m ? n - column - c : 0;
+        from = direct_settled(all != nullptr && left > 0
+                                  ? all + (is_forward ? 0 : (int64_t)(row + r) * n) +
+                                        column + c
+                                  : nullptr);
 #pragma unroll
-        for (int i = 0; i < PER_THREAD<TILE>; i++) {
-            const int e = (int)threadIdx.x + i * TILE::THREADS;
-            const int r = row + e / TILE::BN, c = column + e % TILE::BN;
-            const bool is_there =
-                all != nullptr && e < TILE::BM * TILE::BN && r < m && c < n;
-
-            from[i] = direct_settled(
-                is_there ? all + (is_forward ? c : (int64_t)r * n + c) : nullptr);
-        }
+        for (int i = 0; i < N; i++)
+            other.at[i] = T(0.0f);
     }
 
     __device__ __forceinline__ void load()
     {
-#pragma unroll
-        for (int i = 0; i < PER_THREAD<TILE>; i++)
-            other[i] = from[i] != nullptr ? *from[i] : T(0.0f);
+        if (from != nullptr)
+            load_some(other, from, left, is_wide);
     }
 
     __device__ __forceinline__ float operator[](int i) const
     {
-        return gx_to_float(other[i]);
+        return gx_to_float(other.at[i]);
     }
 };
 
@@ -96,37 +127,33 @@ template <typename T, typename TILE> struct direct_beside {
 template <typename T, typename TILE>
 __device__ __forceinline__ void make_tailed_tile(const gx_tile &g, gx_tile_tail tail,
                                                  int row, int column, bool steady_b,
-                                                 float *sums)
+                                                 bool is_wide, float *sums)
 {
-    constexpr int BM = TILE::BM, BN = TILE::BN, THREADS = TILE::THREADS;
+    constexpr int N = PER_THREAD<TILE>;
     const int m = (int)g.m, n = (int)g.n;
-    T *out = static_cast<T *>(g.out);
-    direct_beside<T, TILE> beside(g, tail, row, column);
+    direct_beside<T, TILE> beside(g, tail, row, column, is_wide);
+    const int64_t at = (int64_t)(row + beside.r) * n + column + beside.c;
+    float x[N];
     TILE tile;
 
     tile.run({ static_cast<const T *>(g.a), g.lda, m, (int)g.k },
              { static_cast<const T *>(g.b), g.ldb, n, (int)g.k }, row, column, steady_b,
              sums, [&] { beside.load(); });
+    if (beside.left <= 0)
+        return;
+    TILE::total(x, sums, beside.r, beside.c);
+    if (tail == GX_TAIL_FORWARD) {
 #pragma unroll
-    for (int i = 0; i < PER_THREAD<TILE>; i++) {
-        const int e = (int)threadIdx.x + i * THREADS, r = e / BN, c = e % BN;
-        const int64_t at = (int64_t)(row + r) * n + column + c;
-
-        if (r >= BM || row + r >= m || column + c >= n)
-            continue;
-        float x = TILE::total(sums, r, c);
-
-        if (tail == GX_TAIL_FORWARD) {
-            x += beside[i];
-            if (g.pre != nullptr)
-                gx_store(static_cast<T *>(g.pre) + at, x);
-            x = forward_of(g.act, x);
-        } else if (tail == GX_TAIL_BACKWARD) {
-            x = backward_of(g.act, x, beside[i]);
-        }
-        if (out != nullptr)
-            gx_store(out + at, x);
+        for (int i = 0; i < N; i++)
+            x[i] += beside[i];
+        if (g.pre != nullptr)
+            store_some(static_cast<T *>(g.pre) + at, x, beside.left, is_wide);
+        apply_act(g.act, x);
+    } else if (tail == GX_TAIL_BACKWARD) {
+        go_back(g.act, x, beside);
     }
+    if (g.out != nullptr)
+        store_some(static_cast<T *>(g.out) + at, x, beside.left, is_wide);
 }
 
 } // namespace

@@ -13,7 +13,8 @@ namespace
 constexpr int WEIGHT_CHUNKS = 2;
 
 template <typename T, int MI, int NI, bool WHOLE>
-using weight_tile = direct_tile<T, true, false, false, MI, NI, 1, WEIGHT_CHUNKS, WHOLE>;
+using weight_tile =
+    direct_tile<T, true, false, false, MI, NI, 1, 4, WEIGHT_CHUNKS, WHOLE>;
 
 /* Rows g and g + 8 of an instruction are rows 2x and 2x + 1 of what the thread holds, and
  * its columns 2t and 2t + 1 are column y of threads 2t and 2t + 1: as many neighbours of

@@ -38,7 +38,7 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
 
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<T, ROWS, true, false>(a[i], p, lines_a, i * WK * 16,
+            load_lines<false>(a[i], p, lines_a, i * WK * 16,
                                              row + ROWS * g,
                                              (chunk + i * WK) * 16 + 4 * t);
     }

@@ -262,13 +262,14 @@ static int check_product(const product *p, test_random *random)
 /* --- tests --- */
 
 /* One row, tiles that are full and not, several in a cluster, k that is no multiple of 4,
- * less than a chunk, and more than one turn of all warps. */
+ * one of 4 and of 8, less than a chunk, and more than one turn of all warps. */
 static const int64_t sizes[][3] = {
-    { 1, 2, 4 },    { 16, 34, 10 }, { 17, 36, 100 }, { 33, 10, 64 },
-    { 64, 40, 36 }, { 100, 8, 20 }, { 6, 24, 1100 },
+    { 1, 2, 4 },    { 16, 34, 10 },  { 17, 36, 100 }, { 33, 10, 64 }, { 64, 40, 36 },
+    { 100, 8, 20 }, { 6, 24, 1100 }, { 40, 64, 616 }, { 17, 44, 8 },
 };
 static const gx_tile_math maths[] = { GX_TILE_TF32, GX_TILE_BF16, GX_TILE_F16 };
-static const gx_act acts[] = { GX_ACT_RELU, GX_ACT_GELU_TANH, GX_ACT_NONE, GX_ACT_SILU };
+static const gx_act acts[] = { GX_ACT_RELU, GX_ACT_GELU_TANH, GX_ACT_NONE, GX_ACT_SILU,
+                               GX_ACT_TANH };
 
 /* Every size and type, with what else varies drawn from the seed; returns how many ran.
  */
