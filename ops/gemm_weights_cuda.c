@@ -8,7 +8,6 @@
 
 enum {
     LAYER = 2,          /* calls of a layer */
-    MOST_ROWS = 256,    /* of a batch: more take one warp too long */
     MOST_TILES = 65536, /* more than these are no small products */
     VECTOR = 16         /* bytes that operands are aligned to */
 };
@@ -97,27 +96,20 @@ static gx_weights describe(const gx_group *group, bool *plain)
 static bool has_many_rows(const gx_weights *weights)
 {
     for (int i = 0; i < weights->n_layers; i++) {
-        if (weights->layer[i].k > MOST_ROWS)
+        if (weights->layer[i].k > GX_WEIGHTS_MOST_ROWS)
             return true;
     }
     return false;
 }
 
-static bool fits(const gx_weights *weights, int shape)
+static bool fits(const gx_weights *weights, int shape, const gx_ctx *ctx)
 {
-    const int rows = gx_weights_rows(shape) / 8, columns = gx_weights_columns(shape) / 8;
     gx_weights shaped = *weights;
 
-    if (!gx_weights_has(weights->math, shape))
-        return false;
     shaped.shape = shape;
-    for (int i = 0; i < weights->n_layers; i++) {
-        const gx_weights_layer *layer = &weights->layer[i];
-
-        if (layer->m % rows != 0 || layer->n % columns != 0)
-            return false;
-    }
-    return gx_weights_tiles(&shaped) <= MOST_TILES;
+    return gx_weights_has(&shaped) &&
+           gx_weights_shared_bytes(&shaped) <= ctx->shared_optin_bytes &&
+           gx_weights_tiles(&shaped) <= MOST_TILES;
 }
 
 /* The layers of the group, each as such kernels take it; what the products are like is
@@ -139,7 +131,7 @@ static const char *refuses_layers(const gx_group *group)
 }
 
 /* Of layers that hang together: what their products are like. */
-static const char *refuses_products(const gx_group *layers)
+static const char *refuses_products(const gx_group *layers, const gx_ctx *ctx)
 {
     bool plain;
     const gx_weights weights = describe(layers, &plain);
@@ -149,7 +141,7 @@ static const char *refuses_products(const gx_group *layers)
     if (weights.math == GX_TILE_F32)
         return "f32 without tf32 has no tensor cores";
     for (int shape = 0; shape < GX_N_WEIGHTS; shape++) {
-        if (fits(&weights, shape))
+        if (fits(&weights, shape, ctx))
             return NULL;
     }
     return "no tile shape fits: odd sizes, or many tiles";
@@ -159,8 +151,7 @@ const char *gx_gemm_weights_refuses(const gx_group *group, const gx_ctx *ctx)
 {
     const char *reason = refuses_layers(group);
 
-    (void)ctx;
-    return reason != NULL ? reason : refuses_products(group);
+    return reason != NULL ? reason : refuses_products(group, ctx);
 }
 
 /* --- hooks --- */
@@ -170,7 +161,8 @@ static bool is_aligned(const void *data)
     return gx_alignment_of(data, VECTOR) == VECTOR;
 }
 
-static gx_status take_shape(gx_weights *weights, gx_prepared *prepared, gx_error *err)
+static gx_status take_shape(gx_weights *weights, const gx_ctx *ctx, gx_prepared *prepared,
+                            gx_error *err)
 {
     bool fit[GX_N_WEIGHTS];
 
@@ -182,7 +174,7 @@ static gx_status take_shape(gx_weights *weights, gx_prepared *prepared, gx_error
                            "the operands are not aligned to %d bytes", VECTOR);
     }
     for (int shape = 0; shape < GX_N_WEIGHTS; shape++)
-        fit[shape] = fits(weights, shape);
+        fit[shape] = fits(weights, shape, ctx);
     prepared->workspace_bytes = 0;
     prepared->n_launches = 1;
     return gx_take_shape(fit, GX_N_WEIGHTS, prepared, &weights->shape, err);
@@ -194,8 +186,7 @@ gx_status gx_gemm_weights_prepare(const gx_group *group, const gx_ctx *ctx,
     bool plain;
     gx_weights weights = describe(group, &plain);
 
-    (void)ctx;
-    GX_TRY(take_shape(&weights, prepared, err));
+    GX_TRY(take_shape(&weights, ctx, prepared, err));
     return gx_weights_load(&weights, err);
 }
 
@@ -319,8 +310,7 @@ const char *gx_gemm_weights_update_refuses(const gx_group *group, const gx_ctx *
     const gx_group layers = layers_of(group);
     const char *reason = gx_gemm_refuses_updates(group);
 
-    (void)ctx;
-    return reason != NULL ? reason : refuses_products(&layers);
+    return reason != NULL ? reason : refuses_products(&layers, ctx);
 }
 
 static gx_updated updated_by(const gx_call *update)
@@ -356,7 +346,6 @@ gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ct
     bool plain;
     gx_weights_update update = gx_gemm_updates_of(group, &plain);
 
-    (void)ctx;
     for (int i = 0; i < update.weights.n_layers; i++) {
         const gx_updated *weight = &update.weight[i];
 
@@ -365,7 +354,7 @@ gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ct
             return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                            "the parameters are not aligned to %d bytes", VECTOR);
     }
-    GX_TRY(take_shape(&update.weights, prepared, err));
+    GX_TRY(take_shape(&update.weights, ctx, prepared, err));
     return gx_weights_update_load(&update, err);
 }
 

@@ -1,7 +1,9 @@
 /* The gradients of the parameters of several layers in one launch. None needs another's,
- * so their tiles stand one behind the other, each made by one warp as in direct_pair.cu:
- * the k of such a product is the batch, which is short. With the update of what they are
- * the gradients of, or without. */
+ * so their tiles stand one behind the other, each made by one warp as in direct_pair.cu,
+ * since the k of such a product is the batch, which is short, or by a block
+ * (weights_block.cu). With the update of what they are the gradients of, or without. */
+#include "weights_block.h"
+#include "weights_tiles.cuh"
 #include "weights_update.cuh"
 
 namespace
@@ -9,22 +11,6 @@ namespace
 
 constexpr int WARPS = 4;       /* of a block */
 constexpr int MOST_WARPS = 16; /* of a multiprocessor: their registers are enough */
-
-/* The layer that has a tile: the last of those that begin at it or before. */
-__device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile)
-{
-    int first = 0, past = weights.n_layers;
-
-    while (past - first > 1) {
-        const int middle = (first + past) / 2;
-
-        if (weights.layer[middle].first_tile <= tile)
-            first = middle;
-        else
-            past = middle;
-    }
-    return first;
-}
 
 /* Where a warp stands among the tiles. */
 template <typename TILE> struct walk {
@@ -44,12 +30,7 @@ template <typename TILE> struct walk {
         while (layer + 1 < weights.n_layers &&
                weights.layer[layer + 1].first_tile <= tile)
             layer++;
-        const gx_weights_layer &at = weights.layer[layer];
-        const unsigned columns = (unsigned)(at.n + TILE::BN - 1) / TILE::BN;
-        const unsigned before = (tile - at.first_tile) / columns;
-
-        row = (int)before * TILE::BM;
-        column = (int)(tile - at.first_tile - before * columns) * TILE::BN;
+        find_place<TILE::BM, TILE::BN>(weights.layer[layer], tile, &row, &column);
     }
 
     __device__ __forceinline__ void go_on()
@@ -151,6 +132,8 @@ template <typename T> const void *find_operand(const gx_weights *weights, bool u
 
 const void *find(const gx_weights *weights, bool updates)
 {
+    if (weights->shape >= GX_N_WARP_WEIGHTS)
+        return gx_find_weights_block(weights, updates).kernel;
     return weights->math == GX_TILE_BF16  ? find_operand<__nv_bfloat16>(weights, updates)
            : weights->math == GX_TILE_F16 ? find_operand<__half>(weights, updates)
                                           : find_operand<float>(weights, updates);
@@ -195,9 +178,29 @@ unsigned blocks_of(const gx_weights *weights, bool updates, unsigned n_tiles,
 gx_status launch(const gx_weights *weights, const char *name, bool updates,
                  unsigned n_tiles, void **args, gx_ctx *ctx, gx_error *err)
 {
+    if (weights->shape >= GX_N_WARP_WEIGHTS) {
+        const weights_block block = gx_find_weights_block(weights, updates);
+
+        return gx_launch(ctx, name, block.kernel, dim3(n_tiles),
+                         dim3((unsigned)block.threads), block.shared_bytes, args, err);
+    }
     return gx_launch(ctx, name, find(weights, updates),
                      dim3(blocks_of(weights, updates, n_tiles, ctx)), dim3(32 * WARPS), 0,
                      args, err);
+}
+
+/* What m and lda, and n and ldb must be multiples of. */
+int row_step(const gx_weights *weights)
+{
+    return weights->shape < GX_N_WARP_WEIGHTS ? gx_weights_rows(weights->shape) / 8
+           : weights->math == GX_TILE_TF32    ? 4
+                                              : 8;
+}
+
+int column_step(const gx_weights *weights)
+{
+    return weights->shape < GX_N_WARP_WEIGHTS ? gx_weights_columns(weights->shape) / 8
+                                              : row_step(weights);
 }
 
 } // namespace
@@ -208,6 +211,9 @@ extern "C" int gx_weights_rows(int shape)
 #define WEIGHTS_ROWS(i, mi, ni, stays) 16 * mi,
         GX_WEIGHTS_LIST(WEIGHTS_ROWS)
 #undef WEIGHTS_ROWS
+#define BLOCK_ROWS(i, bm, bn) bm,
+            GX_WEIGHTS_BLOCK_LIST(BLOCK_ROWS)
+#undef BLOCK_ROWS
     };
 
     return rows[shape];
@@ -219,18 +225,32 @@ extern "C" int gx_weights_columns(int shape)
 #define WEIGHTS_COLUMNS(i, mi, ni, stays) 8 * ni,
         GX_WEIGHTS_LIST(WEIGHTS_COLUMNS)
 #undef WEIGHTS_COLUMNS
+#define BLOCK_COLUMNS(i, bm, bn) bn,
+            GX_WEIGHTS_BLOCK_LIST(BLOCK_COLUMNS)
+#undef BLOCK_COLUMNS
     };
 
     return columns[shape];
 }
 
-extern "C" bool gx_weights_has(gx_tile_math math, int shape)
+extern "C" bool gx_weights_has(const gx_weights *weights)
 {
-    gx_weights weights = {};
+    for (int l = 0; l < weights->n_layers; l++) {
+        const gx_weights_layer *layer = &weights->layer[l];
 
-    weights.math = math;
-    weights.shape = shape;
-    return find(&weights, false) != nullptr;
+        if (layer->m % row_step(weights) != 0 || layer->lda % row_step(weights) != 0 ||
+            layer->n % column_step(weights) != 0 ||
+            layer->ldb % column_step(weights) != 0)
+            return false;
+    }
+    return find(weights, false) != nullptr;
+}
+
+extern "C" size_t gx_weights_shared_bytes(const gx_weights *weights)
+{
+    return weights->shape < GX_N_WARP_WEIGHTS
+               ? 0
+               : gx_find_weights_block(weights, false).shared_bytes;
 }
 
 extern "C" int64_t gx_weights_tiles(const gx_weights *weights)
@@ -244,7 +264,8 @@ extern "C" int64_t gx_weights_tiles(const gx_weights *weights)
 
 extern "C" gx_status gx_weights_load(const gx_weights *weights, gx_error *err)
 {
-    return gx_load_kernel(find(weights, false), 0, "weights_kernel", err);
+    return gx_load_kernel(find(weights, false), gx_weights_shared_bytes(weights),
+                          "weights_kernel", err);
 }
 
 extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
@@ -260,7 +281,9 @@ extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
 extern "C" gx_status gx_weights_update_load(const gx_weights_update *update,
                                             gx_error *err)
 {
-    return gx_load_kernel(find(&update->weights, true), 0, "weights_update_kernel", err);
+    return gx_load_kernel(find(&update->weights, true),
+                          gx_weights_shared_bytes(&update->weights),
+                          "weights_update_kernel", err);
 }
 
 extern "C" gx_status gx_weights_update_launch(const gx_weights_update *update,

@@ -19,7 +19,17 @@ extern "C" {
     X(3, 2, 2, true)       \
     X(4, 1, 4, false)      \
     X(5, 1, 4, true)
-enum { GX_N_WEIGHTS = 6 };
+/* Rows and columns of tiles that a block makes, whose operands lie in shared memory. */
+#define GX_WEIGHTS_BLOCK_LIST(X) \
+    X(6, 64, 64)                 \
+    X(7, 64, 32)                 \
+    X(8, 32, 64)                 \
+    X(9, 32, 32)
+enum {
+    GX_N_WARP_WEIGHTS = 6,
+    GX_N_WEIGHTS = 10,
+    GX_WEIGHTS_MOST_ROWS = 256 /* of a batch */
+};
 
 /* out = op(a) b with a stored [k, m] and b [k, n], and dbias = the sums along k of one of
  * the two: that of them which is dz. */
@@ -34,7 +44,7 @@ typedef struct gx_weights {
     int n_layers;
     bool sums_of_a; /* dbias is [m], else [n] */
     gx_tile_math math;
-    int shape; /* of GX_WEIGHTS_LIST */
+    int shape; /* of GX_WEIGHTS_LIST or GX_WEIGHTS_BLOCK_LIST */
     gx_weights_layer layer[GX_MAX_REPEATS];
 } gx_weights;
 
@@ -55,13 +65,14 @@ typedef struct gx_weights_update {
 /* Rows and columns of a tile of this shape. */
 int gx_weights_rows(int shape);
 int gx_weights_columns(int shape);
-/* Whether there is a kernel of this shape for such operands. */
-bool gx_weights_has(gx_tile_math math, int shape);
-/* Tiles of all layers, each made by one warp. */
+/* Whether there is a kernel of this shape for operands of such a type and such sizes. */
+bool gx_weights_has(const gx_weights *weights);
+/* Dynamic shared memory that a block of it needs. */
+size_t gx_weights_shared_bytes(const gx_weights *weights);
+/* Tiles of all layers. */
 int64_t gx_weights_tiles(const gx_weights *weights);
 
-/* One kernel; m, n and k are at least 1, m and lda multiples of an eighth of the rows of
- * a tile, n and ldb of an eighth of its columns. */
+/* One kernel; m, n and k are at least 1. */
 gx_status gx_weights_load(const gx_weights *weights, gx_error *err) GX_MUST_CHECK;
 gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
                             gx_error *err) GX_MUST_CHECK;
