@@ -25,53 +25,44 @@ static_assert(GX_ACT_NONE < GX_ACT_RELU && GX_ACT_RELU < GX_ACT_GELU_TANH &&
                   GX_ACT_GELU_TANH == 2,
               "the others come behind them");
 
-/* x = act(x), of all elements behind one choice. */
-template <int N> __device__ __forceinline__ void apply_act(int act, float (&x)[N])
+/* Calls `apply` with the activation, which the compiler then knows. */
+template <typename F> __device__ __forceinline__ void choose_act(int act, F &&apply)
 {
-    const auto apply = [&](int which) {
-#pragma unroll
-        for (int i = 0; i < N; i++)
-            x[i] = gx_apply_act(which, x[i]);
-    };
-
     if (hidden(act) == GX_ACT_RELU)
         return apply(GX_ACT_RELU);
     if (hidden(act) == GX_ACT_GELU_TANH)
         return apply(GX_ACT_GELU_TANH);
     if (hidden(act) == GX_ACT_NONE)
         return;
+    __builtin_assume(act > GX_ACT_GELU_TANH);
     switch (act) {
-#define APPLY_CASE(which, name, reads, flops) \
-    case GX_ACT_##which:                      \
+#define ACT_CASE(which, name, reads, flops) \
+    case GX_ACT_##which:                    \
         return apply(GX_ACT_##which);
-        GX_ACT_LIST(APPLY_CASE)
-#undef APPLY_CASE
+        GX_ACT_LIST(ACT_CASE)
+#undef ACT_CASE
     }
+}
+
+/* x = act(x), all elements behind one choice. */
+template <int N> __device__ __forceinline__ void apply_act(int act, float (&x)[N])
+{
+    choose_act(act, [&](int which) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = gx_apply_act(which, x[i]);
+    });
 }
 
 /* dy = dy act'(saved), likewise. */
 template <int N, typename SAVED>
 __device__ __forceinline__ void go_back(int act, float (&dy)[N], const SAVED &saved)
 {
-    const auto apply = [&](int which) {
+    choose_act(act, [&](int which) {
 #pragma unroll
         for (int i = 0; i < N; i++)
             dy[i] = gx_act_backward(which, dy[i], saved[i]);
-    };
-
-    if (hidden(act) == GX_ACT_RELU)
-        return apply(GX_ACT_RELU);
-    if (hidden(act) == GX_ACT_GELU_TANH)
-        return apply(GX_ACT_GELU_TANH);
-    if (hidden(act) == GX_ACT_NONE)
-        return;
-    switch (act) {
-#define APPLY_CASE(which, name, reads, flops) \
-    case GX_ACT_##which:                      \
-        return apply(GX_ACT_##which);
-        GX_ACT_LIST(APPLY_CASE)
-#undef APPLY_CASE
-    }
+    });
 }
 
 /* --- what the tail needs beside the product --- */

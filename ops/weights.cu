@@ -175,9 +175,24 @@ unsigned blocks_of(const gx_weights *weights, bool updates, unsigned n_tiles,
     return shapes[weights->shape].stays && held < all ? held : all;
 }
 
-gx_status launch(const gx_weights *weights, const char *name, bool updates,
-                 unsigned n_tiles, void **args, gx_ctx *ctx, gx_error *err)
+const char *name_of(const gx_weights *weights, bool updates)
 {
+    if (weights->shape < GX_N_WARP_WEIGHTS)
+        return updates ? "weights_update_kernel" : "weights_kernel";
+    return updates ? "weights_update_block_kernel" : "weights_block_kernel";
+}
+
+gx_status load(const gx_weights *weights, bool updates, gx_error *err)
+{
+    return gx_load_kernel(find(weights, updates), gx_weights_shared_bytes(weights),
+                          name_of(weights, updates), err);
+}
+
+gx_status launch(const gx_weights *weights, bool updates, unsigned n_tiles, void **args,
+                 gx_ctx *ctx, gx_error *err)
+{
+    const char *name = name_of(weights, updates);
+
     if (weights->shape >= GX_N_WARP_WEIGHTS) {
         const weights_block block = gx_find_weights_block(weights, updates);
 
@@ -264,8 +279,7 @@ extern "C" int64_t gx_weights_tiles(const gx_weights *weights)
 
 extern "C" gx_status gx_weights_load(const gx_weights *weights, gx_error *err)
 {
-    return gx_load_kernel(find(weights, false), gx_weights_shared_bytes(weights),
-                          "weights_kernel", err);
+    return load(weights, false, err);
 }
 
 extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
@@ -275,15 +289,13 @@ extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
     unsigned n_tiles = place_layers(&placed);
     void *args[] = { &placed, &n_tiles };
 
-    return launch(weights, "weights_kernel", false, n_tiles, args, ctx, err);
+    return launch(weights, false, n_tiles, args, ctx, err);
 }
 
 extern "C" gx_status gx_weights_update_load(const gx_weights_update *update,
                                             gx_error *err)
 {
-    return gx_load_kernel(find(&update->weights, true),
-                          gx_weights_shared_bytes(&update->weights),
-                          "weights_update_kernel", err);
+    return load(&update->weights, true, err);
 }
 
 extern "C" gx_status gx_weights_update_launch(const gx_weights_update *update,
@@ -293,6 +305,5 @@ extern "C" gx_status gx_weights_update_launch(const gx_weights_update *update,
     unsigned n_tiles = place_layers(&placed.weights);
     void *args[] = { &placed, &n_tiles };
 
-    return launch(&update->weights, "weights_update_kernel", true, n_tiles, args, ctx,
-                  err);
+    return launch(&update->weights, true, n_tiles, args, ctx, err);
 }

@@ -1,7 +1,7 @@
-/* The gradients of several layers' weights, a tile a block: of a batch of more than a few
- * rows a warp alone would load each operand too often and wait for it turn by turn, so
- * the block has all rows of the operands on their way to shared memory at once. With the
- * update of what they are the gradients of, or without. */
+/* The gradients of the parameters of several layers (weights.cu), a tile a block. Of a
+ * batch of more than a few rows a warp would wait for its operands turn by turn, so all
+ * rows of the block's operands are on their way to shared memory at once. With the update
+ * of what they are the gradients of, or without. */
 #include "gemm_multiply.cuh"
 #include "weights_block.h"
 #include "weights_tiles.cuh"
