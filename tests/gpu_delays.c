@@ -13,8 +13,9 @@
 #include "wgmma.h"
 
 enum {
-    STEPS = 1000,
-    CHUNK = 100,  /* steps between two comparisons of all bits */
+    N_CHUNKS = 10, /* of steps, behind each of which all bits are compared */
+    CHUNK = 100,
+    FEW = 20,     /* in a chunk where a step has more blocks than fit at once */
     PROBES = 200, /* launches of the chain of probes */
     TEXT_BYTES = 1 << 16
 };
@@ -151,29 +152,27 @@ static uint64_t log_bits(gpu_program *program, int64_t n_steps)
     return sum;
 }
 
-enum { N_CHUNKS = STEPS / CHUNK };
-
 /* What every chunk of steps left: parameters, state, and the figures of each step. */
 typedef struct trail {
     uint64_t bits[N_CHUNKS], logged[N_CHUNKS];
 } trail;
 
-static void follow(const char *text, const gpu_options *options, gx_mode mode,
+static void follow(const char *text, const gpu_options *options, gx_mode mode, int chunk,
                    trail *found, int64_t *n_programmatic)
 {
     gpu_program program;
 
     gpu_open_text(&program, text, options);
     for (int i = 0; i < N_CHUNKS; i++) {
-        gpu_run(&program, mode, CHUNK);
+        gpu_run(&program, mode, chunk);
         found->bits[i] = gpu_bits(&program);
-        found->logged[i] = log_bits(&program, CHUNK);
+        found->logged[i] = log_bits(&program, chunk);
     }
     *n_programmatic = gx_exec_stats_get(program.exec).programmatic_edges;
     gpu_close(&program);
 }
 
-static void assert_same_trail(const trail *a, const trail *b, const char *what,
+static void assert_same_trail(const trail *a, const trail *b, const char *what, int chunk,
                               const gpu_options *options)
 {
     for (int i = 0; i < N_CHUNKS; i++) {
@@ -182,13 +181,13 @@ static void assert_same_trail(const trail *a, const trail *b, const char *what,
         fail_msg("%s, force %s, %d lanes, %d steps a launch: other bits at step %d or "
                  "before",
                  what, options->force ? options->force : "nothing", options->lanes,
-                 options->steps_per_launch, (i + 1) * (int)CHUNK);
+                 options->steps_per_launch, (i + 1) * chunk);
     }
 }
 
 /* Eager, one lane, full edges: nothing overlaps. Against it replays, and eager steps with
  * programmatic edges. */
-static void compare_text(const char *name, const char *text, const char *force)
+static void compare_text(const char *name, const char *text, const char *force, int chunk)
 {
     static trail expected, found;
     static const struct {
@@ -201,17 +200,17 @@ static void compare_text(const char *name, const char *text, const char *force)
     gpu_options options = { .force = force, .folder = "graphs/examples" };
     int64_t n_programmatic;
 
-    follow(text, &options, GX_MODE_EAGER, &expected, &n_programmatic);
+    follow(text, &options, GX_MODE_EAGER, chunk, &expected, &n_programmatic);
     assert_int_equal(n_programmatic, 0);
     options.programmatic = GX_ON;
     for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
         options.lanes = ways[w].lanes;
         options.steps_per_launch = ways[w].steps_per_launch;
-        follow(text, &options, ways[w].mode, &found, &n_programmatic);
+        follow(text, &options, ways[w].mode, chunk, &found, &n_programmatic);
         /* Without any there was nothing to get wrong. */
         if (ways[w].mode == GX_MODE_GRAPH && compute_capability() >= 90)
             assert_true(n_programmatic > 0);
-        assert_same_trail(&expected, &found, name, &options);
+        assert_same_trail(&expected, &found, name, chunk, &options);
     }
 }
 
@@ -222,7 +221,7 @@ static void compare(const char *path, const char *precision, const char *force)
 
     if (at)
         memcpy(at + strlen("precision: "), precision, strlen("tf32"));
-    compare_text(path, text, force);
+    compare_text(path, text, force, CHUNK);
     free(text);
 }
 
@@ -280,7 +279,7 @@ static void large_products_have_the_bits_of_full_edges(void **state)
         print_message("no kernels for large products\n");
         skip();
     }
-    compare_text("large", text, "wgmma_fused,wgmma_update");
+    compare_text("large", text, "wgmma_fused,wgmma_update", FEW);
 }
 
 int main(void)
