@@ -70,8 +70,8 @@ template <typename T, bool B_TURNED, int MI, int NR> struct chain_tile {
         for (int i = 0; i < TURN; i++) {
             if (is_past(i))
                 break;
-            load_lines<RAGGED>(b[i], from, lines, i * WARPS * 16,
-                                                  outer, k + i * WARPS * 16);
+            load_lines<RAGGED>(b[i], from, lines, i * WARPS * 16, outer,
+                               k + i * WARPS * 16);
         }
     }
 

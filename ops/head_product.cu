@@ -38,9 +38,8 @@ template <typename T, bool B_TURNED, int MI, int NP, int WK> struct tensor_produ
 
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<false>(a[i], p, lines_a, i * WK * 16,
-                                             row + ROWS * g,
-                                             (chunk + i * WK) * 16 + 4 * t);
+            load_lines<false>(a[i], p, lines_a, i * WK * 16, row + ROWS * g,
+                              (chunk + i * WK) * 16 + 4 * t);
     }
 
     __device__ __forceinline__ void load_b(const direct_operand<T> &p, int column,

@@ -133,7 +133,7 @@ template <typename T> const void *find_operand(const gx_weights *weights, bool u
 const void *find(const gx_weights *weights, bool updates)
 {
     if (weights->shape >= GX_N_WARP_WEIGHTS)
-        return gx_find_weights_block(weights, updates).kernel;
+        return gx_weights_block_find(weights, updates).kernel;
     return weights->math == GX_TILE_BF16  ? find_operand<__nv_bfloat16>(weights, updates)
            : weights->math == GX_TILE_F16 ? find_operand<__half>(weights, updates)
                                           : find_operand<float>(weights, updates);
@@ -194,8 +194,9 @@ gx_status launch(const gx_weights *weights, bool updates, unsigned n_tiles, void
     const char *name = name_of(weights, updates);
 
     if (weights->shape >= GX_N_WARP_WEIGHTS) {
-        const weights_block block = gx_find_weights_block(weights, updates);
+        const gx_weights_block block = gx_weights_block_find(weights, updates);
 
+        /* Of `args` such a kernel takes the first alone. */
         return gx_launch(ctx, name, block.kernel, dim3(n_tiles),
                          dim3((unsigned)block.threads), block.shared_bytes, args, err);
     }
@@ -265,7 +266,7 @@ extern "C" size_t gx_weights_shared_bytes(const gx_weights *weights)
 {
     return weights->shape < GX_N_WARP_WEIGHTS
                ? 0
-               : gx_find_weights_block(weights, false).shared_bytes;
+               : gx_weights_block_find(weights, false).shared_bytes;
 }
 
 extern "C" int64_t gx_weights_tiles(const gx_weights *weights)

@@ -28,7 +28,8 @@ extern "C" {
 enum {
     GX_N_WARP_WEIGHTS = 6,
     GX_N_WEIGHTS = 10,
-    GX_WEIGHTS_MOST_ROWS = 256 /* of a batch */
+    GX_WEIGHTS_MOST_ROWS = 256 /* of a batch: more take one warp too long, and more
+                                  shared memory than a block has */
 };
 
 /* out = op(a) b with a stored [k, m] and b [k, n], and dbias = the sums along k of one of
@@ -65,14 +66,18 @@ typedef struct gx_weights_update {
 /* Rows and columns of a tile of this shape. */
 int gx_weights_rows(int shape);
 int gx_weights_columns(int shape);
-/* Whether there is a kernel of this shape for operands of such a type and such sizes. */
+/* Whether there is a kernel of this shape for operands of such a type and such sizes: m
+ * and lda, n and ldb are multiples of what is loaded of them at once. */
 bool gx_weights_has(const gx_weights *weights);
 /* Dynamic shared memory that a block of it needs. */
 size_t gx_weights_shared_bytes(const gx_weights *weights);
 /* Tiles of all layers. */
 int64_t gx_weights_tiles(const gx_weights *weights);
 
-/* One kernel; m, n and k are at least 1. */
+/* One kernel; m, n and k are at least 1, k of no layer more than GX_WEIGHTS_MOST_ROWS,
+ * and gx_weights_has holds. Operands, out and what is updated of weights begin at
+ * multiples of 16 bytes, rows of the latter two behind each other. gx_weights_load and
+ * _launch: out is not NULL; dbias may be. */
 gx_status gx_weights_load(const gx_weights *weights, gx_error *err) GX_MUST_CHECK;
 gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
                             gx_error *err) GX_MUST_CHECK;

@@ -12,6 +12,8 @@ namespace
 
 constexpr int GROUP = 64, GROUPS = GX_WEIGHTS_MOST_ROWS / GROUP; /* rows that arrive */
 constexpr int WARP_ROWS = 32, WARP_COLUMNS = 16;                 /* what a warp makes */
+static_assert(GX_WEIGHTS_MOST_ROWS % GROUP == 0 && GROUPS >= 2,
+              "whole groups, two waits");
 
 template <int MATH>
 using element_of =
@@ -336,7 +338,7 @@ template <int MATH, int BM, int BN> const void *find_kernel(bool of_a, bool upda
 }
 
 template <int MATH>
-weights_block find(const gx_weights *weights, int most_k, bool updates)
+gx_weights_block find(const gx_weights *weights, int most_k, bool updates)
 {
     switch (weights->shape) {
 #define BLOCK_CASE(i, bm, bn)                                            \
@@ -353,7 +355,7 @@ weights_block find(const gx_weights *weights, int most_k, bool updates)
 
 } // namespace
 
-weights_block gx_find_weights_block(const gx_weights *weights, bool updates)
+gx_weights_block gx_weights_block_find(const gx_weights *weights, bool updates)
 {
     int most_k = 0;
 

@@ -6,13 +6,13 @@
 
 /* A kernel, which takes a gx_weights or a gx_weights_update, and what a launch gives it.
  */
-typedef struct weights_block {
+typedef struct gx_weights_block {
     const void *kernel; /* NULL: there is none */
     int threads;
     size_t shared_bytes;
-} weights_block;
+} gx_weights_block;
 
 /* For a shape of GX_WEIGHTS_BLOCK_LIST. */
-weights_block gx_find_weights_block(const gx_weights *weights, bool updates);
+gx_weights_block gx_weights_block_find(const gx_weights *weights, bool updates);
 
 #endif
