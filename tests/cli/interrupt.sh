@@ -1,6 +1,23 @@
 # An interrupt stops a run between steps, which reports what it did.
 . ./lib.sh
 
+# Until the program, $pid, catches SIGINT, which is bit 1 of the mask.
+await_handler()
+{
+    for _ in $(seq 200); do
+        mask=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$pid/status 2>/dev/null)
+        [ $((0x${mask:-0} & 2)) = 2 ] && return
+        sleep 0.02
+    done
+}
+
+interrupt()
+{
+    kill -INT $pid
+    status=0
+    wait $pid || status=$?
+}
+
 "$gexec" run "$examples/mnist_mlp.yaml" --device cpu --steps 10000000 \
     --json "$work/a.json" --out "$work/params" --loss-out "$work/loss.npy" \
     >"$work/out" 2>"$work/err" &
@@ -10,9 +27,7 @@ for _ in $(seq 200); do
     [ -s "$work/err" ] && break
     sleep 0.05
 done
-kill -INT $pid
-status=0
-wait $pid || status=$?
+interrupt
 last='an interrupted run'
 [ $status = 130 ] || fail "an interrupted run exits with $status"
 out '^mnist-mlp: interrupted after [0-9]+ of 10000000 steps'
@@ -32,10 +47,8 @@ outputs: [loss]
 END
 "$gexec" run "$work/large.yaml" --device cpu --steps 8 --json "$work/l.json" >"$work/out" 2>"$work/err" &
 pid=$!
-sleep 0.2
-kill -INT $pid
-status=0
-wait $pid || status=$?
+await_handler
+interrupt
 last='a run interrupted before its steps'
 [ $status = 130 ] || fail "$last exits with $status"
 out 'interrupted after [0-9]+ of 8 steps'
@@ -46,17 +59,11 @@ grep -q '"interrupted": true' "$work/l.json" || fail "$last: the JSON does not s
 "$gexec" run "$digits" --device cpu --epochs 1000000 -q <&- >&- 2>&- &
 pid=$!
 last='a run without standard streams'
-for _ in $(seq 200); do
-    mask=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$pid/status 2>/dev/null)
-    [ $((0x${mask:-0} & 2)) = 2 ] && break
-    sleep 0.02
-done
+await_handler
 for fd in 0 1 2; do
     [ "$(readlink /proc/$pid/fd/$fd)" = /dev/null ] || fail "$last: $fd is '$(readlink /proc/$pid/fd/$fd)'"
 done
-kill -INT $pid
-status=0
-wait $pid || status=$?
+interrupt
 [ $status = 130 ] || fail "$last ends with $status"
 run 0 ops gemm
 "$gexec" ops gemm >&- 2>"$work/err" && fail 'a result that is lost gives status 0'
@@ -66,16 +73,9 @@ err 'standard output could not be written'
 "$gexec" check "$examples/mnist_mlp.yaml" --device cpu --samples 1000000 --json "$work/b.json" \
     >"$work/out" 2>"$work/err" &
 pid=$!
-# Once it catches SIGINT, which is bit 1 of the mask.
-for _ in $(seq 200); do
-    mask=$(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$pid/status 2>/dev/null)
-    [ $((0x${mask:-0} & 2)) = 2 ] && break
-    sleep 0.02
-done
+await_handler
 sleep 0.3
-kill -INT $pid
-status=0
-wait $pid || status=$?
+interrupt
 last='an interrupted check'
 [ $status = 130 ] || fail "an interrupted check exits with $status"
 out '^Interrupted after [0-9]+ of [0-9]+ comparisons; 0 out of tolerance'
