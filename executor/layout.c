@@ -101,9 +101,10 @@ static gx_status find_views(gx_plan *plan, bool reuse, gx_error *err)
 
 typedef struct lanes {
     const gx_plan *plan;
-    int8_t *lane; /* by value: of the unit that wrote it; -1: not written yet */
+    int32_t *writer; /* by value: the unit that wrote it; -1: not written yet */
+    int32_t last;    /* the last unit on the path of the passes; -1: none */
     /* of the unit at hand */
-    bool writes_lasting;
+    bool writes_lasting, reads_last;
     int n_gradients, n_elsewhere;
 } lanes;
 
@@ -123,7 +124,10 @@ static void see_writers(void *user, int32_t unit, int32_t value, bool reads, boo
     see_lasting(user, unit, value, reads, writes);
     if (!reads || l->plan->graph->values[value].kind != GX_VALUE_TEMP)
         return;
-    if (l->lane[value] == 1)
+    const int32_t writer = l->writer[value];
+
+    l->reads_last |= writer >= 0 && writer == l->last;
+    if (writer >= 0 && l->plan->units[writer].lane == 1)
         l->n_gradients++;
     else
         l->n_elsewhere++;
@@ -135,7 +139,14 @@ static void note_writer(void *user, int32_t unit, int32_t value, bool reads, boo
 
     (void)reads;
     if (writes)
-        l->lane[value] = (int8_t)l->plan->units[unit].lane;
+        l->writer[value] = unit;
+}
+
+static void look_at(const gx_plan *plan, lanes *l, int32_t unit)
+{
+    l->writes_lasting = l->reads_last = false;
+    l->n_gradients = l->n_elsewhere = 0;
+    gx_layout_accesses(plan, unit, see_writers, l);
 }
 
 /* An optimizer unit follows the weight gradients when all that it reads comes from there.
@@ -144,29 +155,51 @@ static void note_writer(void *user, int32_t unit, int32_t value, bool reads, boo
  * behind a norm that only the log wants. */
 static int optimizer_lane(gx_plan *plan, lanes *l, int32_t unit, int most)
 {
-    l->n_gradients = 0;
-    l->n_elsewhere = 0;
-    l->writes_lasting = false;
-    gx_layout_accesses(plan, unit, see_writers, l);
+    look_at(plan, l, unit);
     if (most > 2 && (l->writes_lasting || l->n_gradients + l->n_elsewhere == 0))
         return 2;
     return l->n_gradients > 0 && l->n_elsewhere == 0;
 }
 
-/* A backward unit goes to lane 1 when the backward pass does not go on from it. */
+static bool is_beside(const gx_plan *plan, const gx_pass_path *path, const gx_unit *unit)
+{
+    return !unit->is_view &&
+           gx_pass_path_is_beside(path, plan->home, unit->first_node, unit->n_nodes);
+}
+
+/* The last unit that the passes go on from, or with which they end. */
+static int32_t find_last(const gx_plan *plan, const gx_pass_path *path)
+{
+    int32_t last = -1;
+
+    for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
+        const gx_unit *unit = &plan->units[u];
+
+        if (unit->phase <= GX_PHASE_BACKWARD && gx_planned_launches(unit) != 0 &&
+            !is_beside(plan, path, unit))
+            last = u;
+    }
+    return last;
+}
+
+/* A backward unit goes to lane 1 when the backward pass does not go on from it. One that
+ * updates the last of the gradients too stays: nothing is left that it could run beside,
+ * and behind the last unit of lane 0 it needs no edge between lanes. */
 static int assign_lanes(gx_plan *plan, lanes *l, const gx_pass_path *path, int most)
 {
     int n_lanes = 1;
 
+    l->last = find_last(plan, path);
     for (int32_t u = 0; u < (int32_t)plan->n_units; u++) {
         gx_unit *unit = &plan->units[u];
 
-        if (unit->phase == GX_PHASE_OPTIMIZER && !unit->is_view)
+        if (unit->phase == GX_PHASE_OPTIMIZER && !unit->is_view) {
             unit->lane = optimizer_lane(plan, l, u, most);
-        else
+        } else {
+            look_at(plan, l, u);
             unit->lane =
-                !unit->is_view &&
-                gx_pass_path_is_beside(path, plan->home, unit->first_node, unit->n_nodes);
+                is_beside(plan, path, unit) && !(l->reads_last && l->writes_lasting);
+        }
         gx_layout_accesses(plan, u, note_writer, l);
         if (unit->lane >= n_lanes)
             n_lanes = unit->lane + 1;
@@ -186,14 +219,14 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
     if (n_lanes == 1)
         return GX_OK;
     GX_TRY(gx_pass_path_find(plan->graph, plan->home, &path, err));
-    l.lane = malloc(n * sizeof *l.lane);
-    if (l.lane) {
-        memset(l.lane, -1, n * sizeof *l.lane);
+    l.writer = malloc(n * sizeof *l.writer);
+    if (l.writer) {
+        memset(l.writer, -1, n * sizeof *l.writer);
         plan->n_lanes = assign_lanes(plan, &l, &path, n_lanes);
     }
-    const bool found = l.lane != NULL;
+    const bool found = l.writer != NULL;
 
-    free(l.lane);
+    free(l.writer);
     gx_pass_path_free(&path);
     return found ? GX_OK : GX_FAIL(err, GX_ERR_MEMORY, "out of memory for the layout");
 }
@@ -203,6 +236,7 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
 /* What has touched a value so far. */
 typedef struct touched {
     int32_t writer;               /* the last unit that wrote it; -1: none */
+    int32_t before;               /* who had when that wrote it; itself, of two writes */
     int32_t reader[GX_MAX_LANES]; /* the last of each lane that has read it since */
 } touched;
 
@@ -259,6 +293,7 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
     if (reads)
         t->reader[w->plan->units[unit].lane] = unit;
     if (writes) {
+        t->before = t->writer;
         t->writer = unit;
         for (int i = 0; i < GX_MAX_LANES; i++)
             t->reader[i] = -1;
@@ -269,7 +304,8 @@ static void note_access(void *user, int32_t unit, int32_t value, bool reads, boo
  * full edge has written. Whatever its lane stood behind at that edge had ended then, the
  * units of other lanes that it had waited for too; a writer there that it had not waited
  * for starts when this unit has ended. What the unit itself writes counts as just
- * written, and an input as soon as anything in the step has written it. */
+ * written, unless one call of it alone does, in place; and an input as soon as anything
+ * in the step has written it. */
 static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
 {
     const gx_plan *plan = w->plan;
@@ -288,12 +324,14 @@ static gx_status find_steady(const waits *w, gx_unit *unit, gx_error *err)
 
         for (int arg = 0; arg < gx_n_args(op); arg++) {
             const int32_t id = plan->graph->nodes[node].arg[arg];
+            const gx_field_kind kind = gx_arg_kind(op, arg);
 
-            if (id < 0 || gx_arg_kind(op, arg) != GX_FIELD_IN ||
+            if (id < 0 || kind == GX_FIELD_OUT ||
                 reads_elided(plan->graph, unit, node, id))
                 continue;
             const int32_t home = plan->home[id];
-            const int32_t writer = w->by_value[home].writer;
+            const touched *t = &w->by_value[home];
+            const int32_t writer = kind == GX_FIELD_INOUT ? t->before : t->writer;
 
             unit->steady[i * GX_MAX_ARGS + arg] =
                 writer < 0 || (writer < w->full_edge[unit->lane] &&

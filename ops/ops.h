@@ -145,8 +145,9 @@ typedef struct gx_group {
     /* by [call * GX_MAX_ARGS + arg]: an output that this alternative need not write,
      * since only the group reads it */
     const bool *elided;
-    /* by [call * GX_MAX_ARGS + arg]: an input that no kernel has written since the last
-     * full edge, so that it may be loaded ahead of the wait; NULL: nothing may */
+    /* by [call * GX_MAX_ARGS + arg]: an operand that no kernel before the group's has
+     * written since the last full edge, so that what reads it may load it ahead of the
+     * wait; NULL: nothing may */
     const bool *steady;
 } gx_group;
 

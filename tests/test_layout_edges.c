@@ -70,12 +70,50 @@ static void weights_are_steady_until_they_are_updated(void **state)
     assert_false(units[1].steady[TEST_C]);
     assert_false(units[2].steady[TEST_A]);
     assert_true(units[2].steady[TEST_B]);
-    assert_false(units[3].steady[TEST_W] || units[3].steady[TEST_G]);
+    /* It alone writes the weight, in place. */
+    assert_true(units[3].steady[TEST_W]);
+    assert_false(units[3].steady[TEST_G]);
     /* Unit 4 reads what was just updated, which makes its edge full. */
     assert_false(units[4].programmatic_first);
     assert_true(units[4].steady[TEST_A] && units[4].steady[TEST_B]);
     assert_false(units[4].steady[TEST_C]);
     test_graph_free(t);
+}
+
+/* A unit that updates a weight twice has one kernel read what the other wrote. */
+static void what_is_updated_twice_is_not_steady(void **state)
+{
+    static const bool one_unit[] = { false, true };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(one_unit); i++) {
+        test_graph *t = test_graph_new();
+        const int32_t w = test_value(t, GX_VALUE_PARAM, 4);
+        const int32_t g = test_value(t, GX_VALUE_INPUT, 4);
+        gx_error err = { 0 };
+
+        for (int update = 0; update < 2; update++)
+            test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, g });
+        test_graph_finish(t);
+        if (one_unit[i])
+            test_unit(t, 2, &test_storing);
+        else
+            test_units(t);
+        assert_ok(gx_layout(&t->plan, 1, true, 0, &err), &err);
+        const gx_unit *units = t->plan.units;
+
+        if (one_unit[i]) {
+            assert_false(units[0].steady[TEST_W]);
+            assert_false(units[0].steady[GX_MAX_ARGS + TEST_W]);
+            assert_true(units[0].steady[TEST_G]);
+        } else {
+            assert_true(units[0].steady[TEST_W]);
+            /* The edge is full, since the weight was just written. */
+            assert_false(units[1].programmatic_first);
+            assert_true(units[1].steady[TEST_W]);
+        }
+        test_graph_free(t);
+    }
 }
 
 static void a_unit_that_launches_nothing_makes_no_edge(void **state)
@@ -105,6 +143,7 @@ int main(void)
         cmocka_unit_test(one_lane_needs_no_waits_and_chains_its_launches),
         cmocka_unit_test(a_read_of_what_was_just_updated_is_a_full_edge),
         cmocka_unit_test(weights_are_steady_until_they_are_updated),
+        cmocka_unit_test(what_is_updated_twice_is_not_steady),
         cmocka_unit_test(a_unit_that_launches_nothing_makes_no_edge),
     };
 

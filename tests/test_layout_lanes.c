@@ -70,6 +70,44 @@ static void the_value_of_a_loss_goes_to_lane_1(void **state)
     test_graph_free(t);
 }
 
+/* Gradients of all weights with their updates, behind the whole way back: nothing is left
+ * to run beside. Without the last gradient, or without an update, they are beside. */
+static void the_last_gradient_with_its_update_stays_on_lane_0(void **state)
+{
+    static const struct {
+        bool reads_last, updates;
+        int lane;
+    } cases[] = { { true, true, 0 }, { false, true, 1 }, { true, false, 1 } };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_graph *t = test_graph_new();
+        const int32_t x = test_value(t, GX_VALUE_INPUT, 8);
+        const int32_t w = test_value(t, GX_VALUE_PARAM, 8);
+        int32_t dx[3], dw;
+        gx_error err = { 0 };
+
+        for (int d = 0; d < 3; d++) {
+            dx[d] = test_value(t, GX_VALUE_TEMP, 100);
+            test_node(t, &test_make, GX_PHASE_BACKWARD,
+                      (int32_t[]){ d ? dx[d - 1] : x, -1, -1, dx[d], -1 });
+        }
+        dw = test_value(t, GX_VALUE_TEMP, 100);
+        test_node(t, &test_make, GX_PHASE_BACKWARD,
+                  (int32_t[]){ dx[cases[i].reads_last ? 1 : 0], -1, -1, dw, -1 });
+        test_node(t, &test_update, GX_PHASE_OPTIMIZER, (int32_t[]){ w, dw });
+        test_graph_finish(t);
+        for (int u = 0; u < 3; u++) /* nothing goes on from the third */
+            test_unit(t, 1, &test_storing);
+        test_unit(t, cases[i].updates ? 2 : 1, &test_storing);
+        if (!cases[i].updates)
+            test_unit(t, 1, &test_storing);
+        assert_ok(gx_layout(&t->plan, 2, true, 0, &err), &err);
+        assert_int_equal(t->plan.units[3].lane, cases[i].lane);
+        test_graph_free(t);
+    }
+}
+
 /* In one unit with its derivative it is on the path, whatever their order. */
 static void a_value_made_with_its_derivative_stays_on_lane_0(void **state)
 {
@@ -311,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weight_gradients_and_their_updates_go_to_lane_1),
         cmocka_unit_test(the_value_of_a_loss_goes_to_lane_1),
+        cmocka_unit_test(the_last_gradient_with_its_update_stays_on_lane_0),
         cmocka_unit_test(a_value_made_with_its_derivative_stays_on_lane_0),
         cmocka_unit_test(what_a_unit_reads_of_its_own_is_not_the_path),
         cmocka_unit_test(parts_go_where_their_sum_goes),
