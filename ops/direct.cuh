@@ -36,7 +36,8 @@ template <> struct direct_vector<16> {
 };
 
 /* BYTES (a power of two) from an address that is a multiple of them, or of 16. Plain
- * loads: the kernel before may still have been writing when this one began. */
+ * loads: the kernel before may still have been writing when this one began. Word by word
+ * into the array, since gcc 12 loses a copy into a part of one (emulated_weights). */
 template <int BYTES>
 __device__ __forceinline__ void load_words(uint32_t (&to)[BYTES / 4], const void *from)
 {
@@ -46,8 +47,12 @@ __device__ __forceinline__ void load_words(uint32_t (&to)[BYTES / 4], const void
 #pragma unroll
     for (int i = 0; i < BYTES / AT_ONCE; i++) {
         const V v = static_cast<const V *>(from)[i];
+        uint32_t words[AT_ONCE / 4];
 
-        memcpy(&to[i * AT_ONCE / 4], &v, sizeof v);
+        memcpy(words, &v, sizeof v);
+#pragma unroll
+        for (int w = 0; w < AT_ONCE / 4; w++)
+            to[i * AT_ONCE / 4 + w] = words[w];
     }
 }
 
@@ -124,54 +129,56 @@ template <typename T, int N, bool K_CONTIGUOUS, int DEPTH = 4> struct direct_lin
     }
 };
 
-/* N neighbours of the outer index from `outer` on, and DEPTH of k from there on, which
- * lie `ahead` along k of where `lines` begin; zeros past the end. Where k is contiguous
- * and not RAGGED n_k and ld are multiples of DEPTH, where it is not contiguous n_outer
- * and ld are ones of N. WHOLE: nothing lies past the end. */
-template <bool RAGGED, bool WHOLE = false, typename T, int N, bool K_CONTIGUOUS,
-          int DEPTH, int WORDS>
-__device__ __forceinline__ void
-load_lines(uint32_t (&to)[N][WORDS], const direct_operand<T> &p,
-           const direct_lines<T, N, K_CONTIGUOUS, DEPTH> &lines, int ahead, int outer,
-           int k)
-{
-    static_assert(WORDS * sizeof(uint32_t) == DEPTH * sizeof(T), "as many words as that");
-    const int64_t further = ahead * lines.k_stride;
+/* N neighbours of the outer index and DEPTH of k as they come from memory: N lines along
+ * k, or DEPTH across it. What is loaded ahead of a wait must not be looked at there, or
+ * the thread would wait for it first. */
+template <typename T, int N, bool K_CONTIGUOUS, int DEPTH = 4> struct direct_loaded {
+    static constexpr int LINES = K_CONTIGUOUS ? N : DEPTH;
+    static constexpr int EACH = (K_CONTIGUOUS ? DEPTH : N) * (int)sizeof(T) / 4;
+    static constexpr int WORDS = DEPTH * (int)sizeof(T) / 4;
+    uint32_t line[LINES][EACH];
 
-    if constexpr (K_CONTIGUOUS) {
+    /* From `outer` and k on, which lie `ahead` along k of where `lines` begin; zeros past
+     * the end. Where k is contiguous and not RAGGED n_k and ld are multiples of DEPTH,
+     * where it is not contiguous n_outer and ld are ones of N. WHOLE: nothing lies past
+     * the end. */
+    template <bool RAGGED, bool WHOLE = false>
+    __device__ __forceinline__ void
+    load(const direct_operand<T> &p, const direct_lines<T, N, K_CONTIGUOUS, DEPTH> &lines,
+         int ahead, int outer, int k)
+    {
+        const int64_t further = ahead * lines.k_stride;
+
 #pragma unroll
-        for (int i = 0; i < N; i++) {
+        for (int i = 0; i < LINES; i++) {
             const T *from = lines[i] + further;
+            const bool is_there =
+                WHOLE || (K_CONTIGUOUS ? outer + i < p.n_outer && k < p.n_k
+                                       : outer < p.n_outer && k + i < p.n_k);
 
-            if (WHOLE || (outer + i < p.n_outer && k < p.n_k)) {
-                if constexpr (RAGGED)
-                    load_rest<T>(to[i], from, p.n_k - k);
+            if (is_there) {
+                if constexpr (K_CONTIGUOUS && RAGGED)
+                    load_rest<T>(line[i], from, p.n_k - k);
                 else
-                    load_words<4 * WORDS>(to[i], from);
+                    load_words<4 * EACH>(line[i], from);
             } else {
 #pragma unroll
-                for (int w = 0; w < WORDS; w++)
-                    to[i][w] = 0;
+                for (int w = 0; w < EACH; w++)
+                    line[i][w] = 0;
             }
         }
-    } else {
-        uint32_t line[DEPTH][N * sizeof(T) / 4];
+    }
 
-#pragma unroll
-        for (int j = 0; j < DEPTH; j++) {
-            if (WHOLE || (outer < p.n_outer && k + j < p.n_k)) {
-                load_words<N * sizeof(T)>(line[j], lines[j] + further);
-            } else {
-#pragma unroll
-                for (int w = 0; w < (int)(N * sizeof(T) / 4); w++)
-                    line[j][w] = 0;
-            }
-        }
+    /* Of each of the N its DEPTH of k. */
+    __device__ __forceinline__ void arrange(uint32_t (&to)[N][WORDS]) const
+    {
 #pragma unroll
         for (int i = 0; i < N; i++) {
 #pragma unroll
             for (int w = 0; w < WORDS; w++) {
-                if constexpr (sizeof(T) == 4)
+                if constexpr (K_CONTIGUOUS)
+                    to[i][w] = line[i][w];
+                else if constexpr (sizeof(T) == 4)
                     to[i][w] = line[w][i];
                 else
                     to[i][w] = __byte_perm(line[2 * w][i / 2], line[2 * w + 1][i / 2],
@@ -179,6 +186,20 @@ load_lines(uint32_t (&to)[N][WORDS], const direct_operand<T> &p,
             }
         }
     }
+};
+
+/* The same where nothing is to wait for in between. */
+template <bool RAGGED, bool WHOLE = false, typename T, int N, bool K_CONTIGUOUS,
+          int DEPTH, int WORDS>
+__device__ __forceinline__ void
+load_lines(uint32_t (&to)[N][WORDS], const direct_operand<T> &p,
+           const direct_lines<T, N, K_CONTIGUOUS, DEPTH> &lines, int ahead, int outer,
+           int k)
+{
+    direct_loaded<T, N, K_CONTIGUOUS, DEPTH> loaded;
+
+    loaded.template load<RAGGED, WHOLE>(p, lines, ahead, outer, k);
+    loaded.arrange(to);
 }
 
 /* The same of lines that are used once. */
@@ -252,6 +273,8 @@ struct direct_tile {
     float sum[MI][NI][4];
     uint32_t a[TURN][ROWS][WORDS], b[TURN][COLUMNS][WORDS];
 
+    direct_loaded<T, ROWS, !A_TURNED, DEPTH> next_a[TURN];
+    direct_loaded<T, COLUMNS, B_TURNED, DEPTH> next_b[TURN];
     direct_lines<T, ROWS, !A_TURNED, DEPTH> lines_a;
     direct_lines<T, COLUMNS, B_TURNED, DEPTH> lines_b;
     int outer_a, outer_b, k; /* where the thread's part of a turn begins */
@@ -260,16 +283,25 @@ struct direct_tile {
     {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<RAGGED, WHOLE>(a[i], p, lines_a, i * WK * CHUNK, outer_a,
-                                      k + i * WK * CHUNK);
+            next_a[i].template load<RAGGED, WHOLE>(p, lines_a, i * WK * CHUNK, outer_a,
+                                                   k + i * WK * CHUNK);
     }
 
     __device__ __forceinline__ void load_b(const direct_operand<T> &p)
     {
 #pragma unroll
         for (int i = 0; i < TURN; i++)
-            load_lines<RAGGED, WHOLE>(b[i], p, lines_b, i * WK * CHUNK, outer_b,
-                                      k + i * WK * CHUNK);
+            next_b[i].template load<RAGGED, WHOLE>(p, lines_b, i * WK * CHUNK, outer_b,
+                                                   k + i * WK * CHUNK);
+    }
+
+    __device__ __forceinline__ void arrange()
+    {
+#pragma unroll
+        for (int i = 0; i < TURN; i++) {
+            next_a[i].arrange(a[i]);
+            next_b[i].arrange(b[i]);
+        }
     }
 
     __device__ __forceinline__ void multiply()
@@ -345,6 +377,7 @@ struct direct_tile {
         /* One copy of the code that multiplies: what is not there need not be fetched. */
 #pragma unroll 1
         for (int left = pa.n_k - CHUNK * warp;;) {
+            arrange();
             tally.take(*this);
             multiply();
             left -= CHUNK * TURN * WK;

@@ -19,29 +19,15 @@ __device__ __forceinline__ int hidden(int x)
     return x;
 }
 
-/* Comparisons for those that most models have: a switch over all is a jump by a table,
- * which has to come from memory first. */
-static_assert(GX_ACT_NONE < GX_ACT_RELU && GX_ACT_RELU < GX_ACT_GELU_TANH &&
-                  GX_ACT_GELU_TANH == 2,
-              "the others come behind them");
-
-/* Calls `apply` with the activation, which the compiler then knows. */
+/* Calls `apply` with the activation, which the compiler then knows. By comparisons: a
+ * switch is a jump by a table, which has to come from memory first. */
 template <typename F> __device__ __forceinline__ void choose_act(int act, F &&apply)
 {
-    if (hidden(act) == GX_ACT_RELU)
-        return apply(GX_ACT_RELU);
-    if (hidden(act) == GX_ACT_GELU_TANH)
-        return apply(GX_ACT_GELU_TANH);
-    if (hidden(act) == GX_ACT_NONE)
-        return;
-    __builtin_assume(act > GX_ACT_GELU_TANH);
-    switch (act) {
 #define ACT_CASE(which, name, reads, flops) \
-    case GX_ACT_##which:                    \
+    if (hidden(act) == GX_ACT_##which)      \
         return apply(GX_ACT_##which);
-        GX_ACT_LIST(ACT_CASE)
+    GX_ACT_LIST(ACT_CASE)
 #undef ACT_CASE
-    }
 }
 
 /* x = act(x), all elements behind one choice. */

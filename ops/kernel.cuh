@@ -264,7 +264,7 @@ static __device__ __forceinline__ float gx_tanh(float x)
     p = fmaf(p, square, -0.3333333135f);
     const float far = 1.0f - 2.0f * gx_reciprocal(1.0f + expf(2.0f * fabsf(x)));
 
-    return fabsf(x) < 0.55f ? fmaf(p, square * x, x) : copysignf(far, x);
+    return copysignf(fabsf(x) < 0.55f ? fmaf(p, square * x, x) : far, x);
 }
 
 static __device__ __forceinline__ float gx_apply_act(int act, float x)
