@@ -187,7 +187,7 @@ gx_status gx_gemm_weights_prepare(const gx_group *group, const gx_ctx *ctx,
     gx_weights weights = describe(group, &plain);
 
     GX_TRY(take_shape(&weights, ctx, prepared, err));
-    return gx_weights_load(&weights, err);
+    return gx_weights_load(&weights, ctx, err);
 }
 
 gx_status gx_gemm_weights_launch(const gx_group *group, const gx_prepared *prepared,
@@ -340,6 +340,22 @@ gx_weights_update gx_gemm_updates_of(const gx_group *group, bool *plain)
     return update;
 }
 
+/* What an update reads beside the gradient may be loaded ahead of the wait. */
+static bool has_steady_updates(const gx_group *group)
+{
+    static const int tensors[] = { GX_ADAMW_PARAM, GX_ADAMW_M, GX_ADAMW_V, GX_ADAMW_STEP,
+                                   GX_ADAMW_LR };
+    const int n = layers_of(group).n_calls;
+
+    for (int call = n; call < group->n_calls; call++) {
+        for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+            if (!gx_is_steady(group, call, tensors[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
 gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ctx,
                                          gx_prepared *prepared, gx_error *err)
 {
@@ -355,7 +371,7 @@ gx_status gx_gemm_weights_update_prepare(const gx_group *group, const gx_ctx *ct
                            "the parameters are not aligned to %d bytes", VECTOR);
     }
     GX_TRY(take_shape(&update.weights, ctx, prepared, err));
-    return gx_weights_update_load(&update, err);
+    return gx_weights_update_load(&update, ctx, err);
 }
 
 gx_status gx_gemm_weights_update_launch(const gx_group *group,
@@ -366,5 +382,8 @@ gx_status gx_gemm_weights_update_launch(const gx_group *group,
     gx_weights_update update = gx_gemm_updates_of(group, &plain);
 
     update.weights.shape = prepared->algo[0];
+    /* Behind a full edge that would only keep the operands waiting. */
+    update.is_ahead =
+        ctx->programmatic && ctx->programmatic_first && has_steady_updates(group);
     return gx_weights_update_launch(&update, ctx, err);
 }

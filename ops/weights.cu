@@ -27,10 +27,9 @@ template <typename TILE> struct walk {
 
     __device__ __forceinline__ void find()
     {
-        while (layer + 1 < weights.n_layers &&
-               weights.layer[layer + 1].first_tile <= tile)
+        while (layer + 1 < weights.n_layers && weights.first_tile[layer + 1] <= tile)
             layer++;
-        find_place<TILE::BM, TILE::BN>(weights.layer[layer], tile, &row, &column);
+        find_place<TILE::BM, TILE::BN>(weights, layer, tile, &row, &column);
     }
 
     __device__ __forceinline__ void go_on()
@@ -151,7 +150,7 @@ unsigned place_layers(gx_weights *weights)
     unsigned n_tiles = 0;
 
     for (int l = 0; l < weights->n_layers; l++) {
-        weights->layer[l].first_tile = n_tiles;
+        weights->first_tile[l] = n_tiles;
         n_tiles += (unsigned)tiles_of(weights, &weights->layer[l]);
     }
     return n_tiles;
@@ -182,9 +181,28 @@ const char *name_of(const gx_weights *weights, bool updates)
     return updates ? "weights_update_block_kernel" : "weights_block_kernel";
 }
 
-gx_status load(const gx_weights *weights, bool updates, gx_error *err)
+/* Shared memory of a block that takes `needed`: so much that a multiprocessor has room
+ * for its share of the blocks and no more, where all of them are there at once. Those
+ * that come while the kernel before is under way would crowd where that left room. */
+size_t spread_bytes(size_t needed, unsigned n_blocks, const gx_ctx *ctx)
 {
-    return gx_load_kernel(find(weights, updates), gx_weights_shared_bytes(weights),
+    const size_t of_system = 1024; /* of each block */
+    const size_t all = ctx->shared_optin_bytes + of_system;
+    const size_t share = (size_t)gx_divide_up(n_blocks, ctx->n_sm);
+    const size_t too_much_for_more = all / (share + 1);
+
+    if (share * (needed + of_system) > all || needed > too_much_for_more)
+        return needed;
+    return too_much_for_more;
+}
+
+gx_status load(const gx_weights *weights, bool updates, const gx_ctx *ctx, gx_error *err)
+{
+    const size_t needed = gx_weights_shared_bytes(weights);
+    const unsigned n_tiles = (unsigned)gx_weights_tiles(weights);
+
+    return gx_load_kernel(find(weights, updates),
+                          needed > 0 ? spread_bytes(needed, n_tiles, ctx) : 0,
                           name_of(weights, updates), err);
 }
 
@@ -198,7 +216,8 @@ gx_status launch(const gx_weights *weights, bool updates, unsigned n_tiles, void
 
         /* Of `args` such a kernel takes the first alone. */
         return gx_launch(ctx, name, block.kernel, dim3(n_tiles),
-                         dim3((unsigned)block.threads), block.shared_bytes, args, err);
+                         dim3((unsigned)block.threads),
+                         spread_bytes(block.shared_bytes, n_tiles, ctx), args, err);
     }
     return gx_launch(ctx, name, find(weights, updates),
                      dim3(blocks_of(weights, updates, n_tiles, ctx)), dim3(32 * WARPS), 0,
@@ -278,9 +297,10 @@ extern "C" int64_t gx_weights_tiles(const gx_weights *weights)
     return n;
 }
 
-extern "C" gx_status gx_weights_load(const gx_weights *weights, gx_error *err)
+extern "C" gx_status gx_weights_load(const gx_weights *weights, const gx_ctx *ctx,
+                                     gx_error *err)
 {
-    return load(weights, false, err);
+    return load(weights, false, ctx, err);
 }
 
 extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
@@ -294,9 +314,9 @@ extern "C" gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
 }
 
 extern "C" gx_status gx_weights_update_load(const gx_weights_update *update,
-                                            gx_error *err)
+                                            const gx_ctx *ctx, gx_error *err)
 {
-    return load(&update->weights, true, err);
+    return load(&update->weights, true, ctx, err);
 }
 
 extern "C" gx_status gx_weights_update_launch(const gx_weights_update *update,

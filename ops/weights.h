@@ -24,10 +24,12 @@ extern "C" {
     X(6, 64, 64)                 \
     X(7, 64, 32)                 \
     X(8, 32, 64)                 \
-    X(9, 32, 32)
+    X(9, 32, 32)                 \
+    X(10, 128, 32)               \
+    X(11, 128, 64)
 enum {
     GX_N_WARP_WEIGHTS = 6,
-    GX_N_WEIGHTS = 10,
+    GX_N_WEIGHTS = 12,
     GX_WEIGHTS_MOST_ROWS = 256 /* of a batch: more take one warp too long, and more
                                   shared memory than a block has */
 };
@@ -38,11 +40,13 @@ typedef struct gx_weights_layer {
     const void *a, *b;
     void *out, *dbias;
     int m, n, k, lda, ldb;
-    unsigned first_tile; /* set by gx_weights_launch: tiles of the layers before */
 } gx_weights_layer;
 
 typedef struct gx_weights {
     int n_layers;
+    /* set by gx_weights_launch: tiles of the layers before. Together, since a kernel
+     * waits for each line of its arguments that it comes to. */
+    unsigned first_tile[GX_MAX_REPEATS];
     bool sums_of_a; /* dbias is [m], else [n] */
     gx_tile_math math;
     int shape; /* of GX_WEIGHTS_LIST or GX_WEIGHTS_BLOCK_LIST */
@@ -61,6 +65,8 @@ typedef struct gx_weights_update {
     gx_update_settings settings;
     const int32_t *step;
     gx_updated weight[GX_MAX_REPEATS], bias[GX_MAX_REPEATS];
+    bool is_ahead; /* what is updated, the counter and the rate are loaded ahead of the
+                      wait: no kernel since the last full edge has written them */
 } gx_weights_update;
 
 /* Rows and columns of a tile of this shape. */
@@ -78,10 +84,11 @@ int64_t gx_weights_tiles(const gx_weights *weights);
  * and gx_weights_has holds. Operands, out and what is updated of weights begin at
  * multiples of 16 bytes, rows of the latter two behind each other. gx_weights_load and
  * _launch: out is not NULL; dbias may be. */
-gx_status gx_weights_load(const gx_weights *weights, gx_error *err) GX_MUST_CHECK;
+gx_status gx_weights_load(const gx_weights *weights, const gx_ctx *ctx,
+                          gx_error *err) GX_MUST_CHECK;
 gx_status gx_weights_launch(const gx_weights *weights, gx_ctx *ctx,
                             gx_error *err) GX_MUST_CHECK;
-gx_status gx_weights_update_load(const gx_weights_update *update,
+gx_status gx_weights_update_load(const gx_weights_update *update, const gx_ctx *ctx,
                                  gx_error *err) GX_MUST_CHECK;
 gx_status gx_weights_update_launch(const gx_weights_update *update, gx_ctx *ctx,
                                    gx_error *err) GX_MUST_CHECK;

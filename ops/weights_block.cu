@@ -37,7 +37,7 @@ template <int MATH, int BM, int BN> struct block_tile {
     static constexpr size_t shared_bytes(int k)
     {
         const size_t operands = sizeof(T) * (size_t)padded(k) * (LD_A + LD_B);
-        const size_t sums = sizeof(float) * BM * SUM_LD;
+        const size_t sums = sizeof(float) * (BM * SUM_LD + BM * BN / WARP_COLUMNS);
 
         return operands > sums ? operands : sums;
     }
@@ -79,23 +79,37 @@ template <typename T, int WIDTH, int LD, int THREADS> struct block_copies {
 };
 
 /* The sums along k of the lines of an operand that the warp's tile has, in f32 and always
- * in one order. Lanes share a line where there are fewer of them. */
-template <int LINES> struct line_tally {
-    static constexpr int PARTS = 32 / LINES;
+ * in one order. Lanes share a line where there are fewer of them, and the SHARING warps
+ * that have the same lines share the slices. */
+template <int LINES, int SHARING> struct line_tally {
+    static constexpr int PARTS = 32 / LINES, OF_SLICE = GX_TILE_SLICE / PARTS;
+    static constexpr int STEP = SHARING * GX_TILE_SLICE;
+    static_assert(GROUP % STEP == 0, "each warp has as many slices of a group");
     float sum = 0.0f;
 
-    /* Rows `k` to `end`, whole slices. */
+    /* Of the slices from row `k` to `end` the warp's, which is the `part`-th of those
+     * that share them. */
     template <typename T>
-    __device__ __forceinline__ void take(const T *at, int ld, int k, int end)
+    __device__ __forceinline__ void take(const T *at, int ld, int part, int k, int end)
     {
         const int lane = threadIdx.x % 32;
-        const T *from = at + (k + lane / LINES) * ld + lane % LINES;
+        const T *from =
+            at + (k + part * GX_TILE_SLICE + lane / LINES) * ld + lane % LINES;
 
 #pragma unroll 1
-        for (; k < end; k += GX_TILE_SLICE, from += GX_TILE_SLICE * ld) {
+        for (k += part * GX_TILE_SLICE; k < end; k += STEP, from += STEP * ld) {
+            float x[OF_SLICE];
+
 #pragma unroll
-            for (int i = 0; i < GX_TILE_SLICE; i += PARTS)
-                sum += gx_to_float(from[i * ld]);
+            for (int i = 0; i < OF_SLICE; i++)
+                x[i] = gx_to_float(from[i * PARTS * ld]);
+#pragma unroll
+            for (int n = OF_SLICE / 2; n > 0; n /= 2) {
+#pragma unroll
+                for (int i = 0; i < n; i++)
+                    x[i] += x[i + n];
+            }
+            sum += x[0];
         }
     }
 
@@ -113,6 +127,8 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
     using T = typename TILE::T;
     static constexpr int N = TILE::N, LINES = TILE::LINES;
     static constexpr int TALLIED = OF_A ? WARP_ROWS : WARP_COLUMNS;
+    static constexpr int SHARING = OF_A ? BN / WARP_COLUMNS : BM / WARP_ROWS;
+    static constexpr int ALL_TALLIED = OF_A ? BM : BN;
     using LINE = adam_line<T, N / 2>;
 
     const gx_weights_layer &layer;
@@ -122,9 +138,9 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
     const int k_end;
     int row, column; /* of the tile */
     int i, j;        /* of the warp's part of it */
-    bool tallies;    /* the sums of lines are this warp's to make */
+    bool tallies;    /* the sums of lines are this block's to make */
     float sum[WARP_ROWS / 16][WARP_COLUMNS / 8][4] = {};
-    line_tally<TALLIED> tally;
+    line_tally<TALLIED, SHARING> tally;
     LINE line[LINES], of_bias; /* of UPDATES */
     step_factors found;
 
@@ -137,11 +153,10 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
     {
         const int warp = (int)gx_warp_of_block();
 
-        find_place<BM, BN>(layer, blockIdx.x, &row, &column);
+        find_place<BM, BN>(weights, l, blockIdx.x, &row, &column);
         i = warp % (BM / WARP_ROWS) * WARP_ROWS;
         j = warp / (BM / WARP_ROWS) * WARP_COLUMNS;
-        tallies =
-            (UPDATES || layer.dbias != nullptr) && (OF_A ? column + j : row + i) == 0;
+        tallies = (UPDATES || layer.dbias != nullptr) && (OF_A ? column : row) == 0;
     }
 
     /* The vector of the tile that is the thread's v-th: its place, and whether it is of
@@ -155,31 +170,18 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
         return row + *r < layer.m && column + *c < layer.n;
     }
 
-    /* The line that the lane has the sum of, or -1. */
-    __device__ __forceinline__ int tallied_line() const
+    /* Which of the warps that share the lines it is. */
+    __device__ __forceinline__ int part() const
     {
-        const int lane = threadIdx.x % 32;
-        const int at = OF_A ? row + i + lane : column + j + lane;
-
-        return tallies && lane < TALLIED && at < (OF_A ? layer.m : layer.n) ? at : -1;
+        return OF_A ? j / WARP_COLUMNS : i / WARP_ROWS;
     }
 
-    __device__ __forceinline__ void fetch() const
+    /* The line that the thread finishes, or -1. */
+    __device__ __forceinline__ int tallied_line() const
     {
-        const block_copies<T, BM, TILE::LD_A, TILE::THREADS> of_a(a, layer.a, layer.lda,
-                                                                  row, layer.m, layer.k);
-        const block_copies<T, BN, TILE::LD_B, TILE::THREADS> of_b(
-            b, layer.b, layer.ldb, column, layer.n, layer.k);
+        const int t = (int)threadIdx.x, at = (OF_A ? row : column) + t;
 
-        gx_begin_kernel();
-#pragma unroll
-        for (int group = 0; group < GROUPS; group++) {
-            if (group * GROUP < k_end) {
-                of_a.copy_group(group, k_end);
-                of_b.copy_group(group, k_end);
-            }
-            gx_commit_copies();
-        }
+        return tallies && t < ALL_TALLIED && at < (OF_A ? layer.m : layer.n) ? at : -1;
     }
 
     __device__ __forceinline__ void load_updated(const gx_weights_update &update)
@@ -196,7 +198,36 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
         }
         if (at_bias >= 0)
             of_bias.template load_some<1>(update.bias[l], at_bias, 0);
-        found.find(update);
+    }
+
+    /* Waits for the kernels before on the way: what is updated is loaded ahead of that
+     * where none of them wrote it. */
+    __device__ __forceinline__ void fetch(const gx_weights_update *update)
+    {
+        const block_copies<T, BM, TILE::LD_A, TILE::THREADS> of_a(a, layer.a, layer.lda,
+                                                                  row, layer.m, layer.k);
+        const block_copies<T, BN, TILE::LD_B, TILE::THREADS> of_b(
+            b, layer.b, layer.ldb, column, layer.n, layer.k);
+        const bool is_ahead = UPDATES && update->is_ahead;
+
+        if (!is_ahead)
+            gx_begin_kernel();
+        if constexpr (UPDATES) {
+            found.load(*update);
+            load_updated(*update);
+        }
+        if (is_ahead)
+            gx_begin_kernel();
+#pragma unroll
+        for (int group = 0; group < GROUPS; group++) {
+            if (group * GROUP < k_end) {
+                of_a.copy_group(group, k_end);
+                of_b.copy_group(group, k_end);
+            }
+            gx_commit_copies();
+        }
+        if constexpr (UPDATES)
+            found.make(*update);
     }
 
     __device__ __forceinline__ void multiply_slice(int k)
@@ -222,7 +253,8 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
                 multiply_slice(k);
         }
         if (tallies)
-            tally.take(OF_A ? a + i : b + j, OF_A ? TILE::LD_A : TILE::LD_B, first, end);
+            tally.take(OF_A ? a + i : b + j, OF_A ? TILE::LD_A : TILE::LD_B, part(),
+                       first, end);
     }
 
     __device__ __forceinline__ void take_all()
@@ -238,8 +270,9 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
             take_group(group);
     }
 
-    /* From where a warp has its sums to rows for vectors. */
-    __device__ __forceinline__ void leave_sums() const
+    /* From where a warp has its sums to rows for vectors; behind them the parts of those
+     * of lines. */
+    __device__ __forceinline__ void leave_sums()
     {
         const int lane = threadIdx.x % 32;
         float *const to = sums + (i + lane / 4) * TILE::SUM_LD + j + lane % 4 * 2;
@@ -254,6 +287,12 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
                 *reinterpret_cast<float2 *>(to + x * TILE::SUM_LD + y) =
                     make_float2(from[0], from[1]);
             }
+        }
+        if (tallies) {
+            tally.fold();
+            if (lane < TALLIED)
+                sums[BM * TILE::SUM_LD + part() * ALL_TALLIED + (OF_A ? i : j) + lane] =
+                    tally.sum;
         }
         __syncthreads();
     }
@@ -282,17 +321,19 @@ template <int MATH, int BM, int BN, bool OF_A, bool UPDATES> struct block_maker 
 
     __device__ __forceinline__ void finish_bias(const gx_weights_update *update)
     {
-        if (!tallies)
-            return;
-        tally.fold();
+        const float *const parts = sums + BM * TILE::SUM_LD + threadIdx.x;
         const int at = tallied_line();
+        float total = 0.0f;
 
         if (at < 0)
             return;
+#pragma unroll
+        for (int p = 0; p < SHARING; p++)
+            total += parts[p * ALL_TALLIED];
         if (layer.dbias != nullptr)
-            gx_store(static_cast<T *>(layer.dbias) + at, tally.sum);
+            gx_store(static_cast<T *>(layer.dbias) + at, total);
         if constexpr (UPDATES)
-            of_bias.template finish_some<1>(update->bias[l], at, 0, &tally.sum,
+            of_bias.template finish_some<1>(update->bias[l], at, 0, &total,
                                             update->settings, found.all, found.now);
     }
 };
@@ -304,7 +345,7 @@ __global__ void __launch_bounds__(block_tile<MATH, BM, BN>::THREADS)
     GX_DYNAMIC_SHARED(unsigned char, shared);
     block_maker<MATH, BM, BN, OF_A, false> maker(weights, shared);
 
-    maker.fetch();
+    maker.fetch(nullptr);
     maker.take_all();
     maker.leave_sums();
     maker.finish_weights(nullptr);
@@ -318,8 +359,7 @@ __global__ void __launch_bounds__(block_tile<MATH, BM, BN>::THREADS)
     GX_DYNAMIC_SHARED(unsigned char, shared);
     block_maker<MATH, BM, BN, OF_A, true> maker(update.weights, shared);
 
-    maker.fetch();
-    maker.load_updated(update);
+    maker.fetch(&update);
     maker.take_all();
     maker.leave_sums();
     maker.finish_weights(&update);

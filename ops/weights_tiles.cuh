@@ -16,7 +16,7 @@ __device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile
     while (past - first > 1) {
         const int middle = (first + past) / 2;
 
-        if (weights.layer[middle].first_tile <= tile)
+        if (weights.first_tile[middle] <= tile)
             first = middle;
         else
             past = middle;
@@ -24,16 +24,17 @@ __device__ __forceinline__ int layer_of(const gx_weights &weights, unsigned tile
     return first;
 }
 
-/* Row and column of a layer's tile of BM rows and BN columns. */
+/* Row and column of a tile of layer l, of BM rows and BN columns. */
 template <int BM, int BN>
-__device__ __forceinline__ void find_place(const gx_weights_layer &layer, unsigned tile,
-                                           int *row, int *column)
+__device__ __forceinline__ void find_place(const gx_weights &weights, int l,
+                                           unsigned tile, int *row, int *column)
 {
-    const unsigned columns = (unsigned)(layer.n + BN - 1) / BN;
-    const unsigned before = (tile - layer.first_tile) / columns;
+    const unsigned columns = (unsigned)(weights.layer[l].n + BN - 1) / BN;
+    const unsigned of_layer = tile - weights.first_tile[l];
+    const unsigned before = of_layer / columns;
 
     *row = (int)before * BM;
-    *column = (int)(tile - layer.first_tile - before * columns) * BN;
+    *column = (int)(of_layer - before * columns) * BN;
 }
 
 } // namespace

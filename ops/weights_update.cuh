@@ -88,18 +88,31 @@ template <typename T, int EACH> struct adam_line {
  * are on their way. */
 struct step_factors {
     bool are_known = false;
+    int32_t done;
+    float lr;
     factors all;
     moment now;
+
+    __device__ __forceinline__ void load(const gx_weights_update &u)
+    {
+        done = *u.step;
+        lr = *u.settings.lr;
+    }
+
+    /* Once they are loaded. */
+    __device__ __forceinline__ void make(const gx_weights_update &u)
+    {
+        all = factors_of<GX_UPDATE_ADAM>(u.settings, done, lr);
+        now = { 1.0f, done == 0 };
+        are_known = true;
+    }
 
     __device__ __forceinline__ void find(const gx_weights_update &u)
     {
         if (are_known)
             return;
-        const int32_t done = *u.step;
-
-        all = factors_of<GX_UPDATE_ADAM>(u.settings, done, *u.settings.lr);
-        now = { 1.0f, done == 0 };
-        are_known = true;
+        load(u);
+        make(u);
     }
 };
 

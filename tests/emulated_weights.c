@@ -120,9 +120,17 @@ static gx_weights weights_of(const net *n, const operands *o)
 
 /* --- one net by every shape --- */
 
+/* Of so many multiprocessors that their share of the blocks differs. */
+static gx_ctx some_device(test_random *random)
+{
+    return (gx_ctx){ .cc = 90,
+                     .n_sm = (int)test_random_int(random, 1, 40),
+                     .shared_optin_bytes = 232448 };
+}
+
 static int check_net(const net *n, test_random *random)
 {
-    gx_ctx ctx = { .cc = 90, .n_sm = 1 };
+    gx_ctx ctx = some_device(random);
     operands o = make_operands(n, random);
     gx_weights weights = weights_of(n, &o);
     gx_error err = { 0 };
@@ -137,7 +145,7 @@ static int check_net(const net *n, test_random *random)
             emulate_forget(&o.out[l]);
             emulate_forget(&o.dbias[l]);
         }
-        assert_ok(gx_weights_load(&weights, &err), &err);
+        assert_ok(gx_weights_load(&weights, &ctx, &err), &err);
         if (gx_weights_launch(&weights, &ctx, &err) != GX_OK) {
             print_error("%s: %s\n", what, err.message);
             fail();
@@ -154,15 +162,33 @@ static int check_net(const net *n, test_random *random)
 
 /* --- with the updates --- */
 
-static void launch_update(gx_weights_update *update, const char *what)
+static void set_steady(const gx_weights_update *update)
 {
-    gx_ctx ctx = { .cc = 90, .n_sm = 1 };
+    for (int l = 0; l < update->weights.n_layers; l++) {
+        const gx_updated of[] = { update->weight[l], update->bias[l] };
+
+        for (int i = 0; i < 2; i++) {
+            emulate_steady(of[i].param, update->is_ahead);
+            emulate_steady(of[i].m, update->is_ahead);
+            emulate_steady(of[i].v, update->is_ahead);
+        }
+    }
+}
+
+static void launch_update(gx_weights_update *update, test_random *random,
+                          const char *what)
+{
+    gx_ctx ctx = some_device(random);
     gx_error err = { 0 };
     void *lr, *step;
 
     update->settings = emulate_update_settings(&lr, &step);
     update->step = step;
-    assert_ok(gx_weights_update_load(update, &err), &err);
+    update->is_ahead = test_random_int(random, 0, 1) == 1;
+    set_steady(update);
+    emulate_steady(lr, update->is_ahead);
+    emulate_steady(step, update->is_ahead);
+    assert_ok(gx_weights_update_load(update, &ctx, &err), &err);
     if (gx_weights_update_launch(update, &ctx, &err) != GX_OK) {
         print_error("%s: %s\n", what, err.message);
         fail();
@@ -200,7 +226,7 @@ static int check_updates(const net *n, test_random *random)
             if (!is_read)
                 update.weights.layer[l].out = update.weights.layer[l].dbias = NULL;
         }
-        launch_update(&update, what);
+        launch_update(&update, random, what);
         for (int l = 0; l < n->n_layers; l++) {
             emulate_compare_updated(&weight[l], "a weight", what);
             emulate_compare_updated(&bias[l], "a bias", what);
