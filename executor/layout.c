@@ -236,7 +236,7 @@ static gx_status find_lanes(gx_plan *plan, int n_lanes, gx_error *err)
 /* What has touched a value so far. */
 typedef struct touched {
     int32_t writer;               /* the last unit that wrote it; -1: none */
-    int32_t before;               /* who had when that wrote it; itself, of two writes */
+    int32_t before;               /* the last one ahead of that write */
     int32_t reader[GX_MAX_LANES]; /* the last of each lane that has read it since */
 } touched;
 
