@@ -48,6 +48,9 @@ void fake_set_cc(int cc);
 void fake_set_most_cluster(unsigned blocks);
 /* Called by the next cudaFuncGetAttributes once it has its answer, without a GPU. */
 void fake_on_attributes(void (*hook)(void));
+/* Called with the arguments of each kernel that is launched, without a GPU; NULL: none.
+ */
+void fake_on_launch(void (*hook)(void **args));
 /* The dynamic shared memory that a kernel was allowed last. */
 int fake_shared_limit(void);
 /* The CUDA version of the simulated driver, as 13000. */

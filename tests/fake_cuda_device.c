@@ -437,6 +437,13 @@ cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int *n_clusters, const void *k
     return cudaSuccess;
 }
 
+static void (*on_launch)(void **args);
+
+void fake_on_launch(void (*hook)(void **args))
+{
+    on_launch = hook;
+}
+
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
                                        const void *kernel, void **args)
 {
@@ -446,6 +453,8 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config,
     ENTER(cudaLaunchKernelExC);
     if (fake_is_real())
         return __real_cudaLaunchKernelExC(config, kernel, args);
+    if (on_launch)
+        on_launch(args);
     for (unsigned i = 0; i < config->numAttrs; i++)
         node.programmatic |=
             config->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization;

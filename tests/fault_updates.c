@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support_group.h"
+#include "weights.h"
 
 #define HEAD                                                                            \
     "gexec: 1\nname: m\nprecision: $P\n"                                                \
@@ -112,6 +113,61 @@ static void parameters_that_are_not_aligned_are_refused(void **state)
     }
 }
 
+static int n_ahead;
+
+static void note_ahead(void **args)
+{
+    n_ahead += ((const gx_weights_update *)args[0])->is_ahead;
+}
+
+/* Only behind a programmatic edge, and where nothing under way writes any of it. */
+static void what_is_updated_is_loaded_ahead_where_it_may_be(void **state)
+{
+    enum { ALL = -1, LAST = 3 };
+    static const struct {
+        bool programmatic, first;
+        int fresh; /* what was just written */
+        bool is_ahead;
+    } cases[] = {
+        { true, true, ALL, true },
+        { false, true, ALL, false },
+        { true, false, ALL, false },
+        { true, true, GX_ADAMW_GRAD, true },
+        { true, true, GX_ADAMW_PARAM, false },
+        { true, true, GX_ADAMW_M, false },
+        { true, true, GX_ADAMW_V, false },
+        { true, true, GX_ADAMW_STEP, false },
+        { true, true, GX_ADAMW_LR, false },
+    };
+
+    (void)state;
+    fake_begin();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool steady[TEST_GROUP_CALLS * GX_MAX_ARGS];
+        gx_prepared prepared = { .n_algos = 1 };
+        gx_ctx ctx = test_card;
+        gx_error err = { 0 };
+        test_group g;
+
+        memset(steady, true, sizeof steady);
+        if (cases[i].fresh != ALL)
+            steady[LAST * GX_MAX_ARGS + cases[i].fresh] = false;
+        test_group_open(&g, HEAD LOSS "]\noptimizer: {adamw: {}}\n", "tf32",
+                        "weights_update", LAST + 1);
+        test_group_align(&g);
+        g.group.steady = steady;
+        ctx.programmatic = cases[i].programmatic;
+        ctx.programmatic_first = cases[i].first;
+        assert_ok(g.at->prepare(&g.group, &ctx, &prepared, &err), &err);
+        n_ahead = 0;
+        fake_on_launch(note_ahead);
+        assert_ok(g.at->launch(&g.group, &prepared, &ctx, &err), &err);
+        fake_on_launch(NULL);
+        assert_int_equal(n_ahead, cases[i].is_ahead);
+        test_group_close(&g);
+    }
+}
+
 /* --- plans --- */
 
 typedef struct runs {
@@ -177,6 +233,7 @@ int main(void)
         cmocka_unit_test(updates_of_others_are_refused),
         cmocka_unit_test(nothing_stands_between),
         cmocka_unit_test(parameters_that_are_not_aligned_are_refused),
+        cmocka_unit_test(what_is_updated_is_loaded_ahead_where_it_may_be),
         cmocka_unit_test(a_training_step_has_one),
         cmocka_unit_test(samples_have_it),
     };
