@@ -26,8 +26,8 @@
 /* 2: three lanes; what 1 knew of kernels is of older ones. 3: what was forced, or could
  * not be timed, is not in it. 4: long times are those of a long run. 5: a mean is
  * one launch. 6: a hole is filled by a kernel. 7: more shapes of small products. 8: more
- * of gradients, and the last update on lane 0. */
-enum { FORMAT = 8 };
+ * of gradients, and the last update on lane 0. 9: large updates in tf32. */
+enum { FORMAT = 9 };
 
 /* --- reading --- */
 

@@ -72,6 +72,7 @@ static gx_turn turn_operand(gx_lt_product *lt, bool of_b, void *workspace)
         .row_from = *ld,
         .column_to = pitch,
         .element_bytes = (int32_t)gx_dtype_bytes(lt->dtype),
+        .to_tf32 = true,
         .from = *data,
         .to = workspace,
     };

@@ -4,6 +4,7 @@
 
 #include "gemm_cuda.h"
 #include "head.h"
+#include "move_kernels.h"
 #include "ticket.h"
 #include "wgmma.h"
 
@@ -12,6 +13,9 @@ enum {
     PER_VECTOR = 8,  /* elements */
     FEWEST = 1 << 27 /* multiplications: of less a launch is the larger part */
 };
+
+/* Bytes of copies: a workspace that large is missed elsewhere. */
+#define MOST_COPIED 0x1p30
 
 /* --- when it applies --- */
 
@@ -39,14 +43,12 @@ static const char *refuses_sizes(const gx_tile *tile, const gx_ctx *ctx)
                           tiles_of(tile->m, tile->n), ctx);
 }
 
-static const char *refuses_card(gx_tile_math math, size_t shared_bytes, const gx_ctx *ctx)
+static const char *refuses_card(size_t shared_bytes, const gx_ctx *ctx)
 {
     if (!gx_wgmma_is_built())
         return "built without sm_90a";
     if (ctx->cc != GX_WGMMA_CC)
         return "only sm_90 has the instruction";
-    if (math != GX_TILE_BF16 && math != GX_TILE_F16)
-        return "only bf16 and f16";
     if (shared_bytes > ctx->shared_optin_bytes)
         return "a block has too little shared memory";
     return NULL;
@@ -54,10 +56,12 @@ static const char *refuses_card(gx_tile_math math, size_t shared_bytes, const gx
 
 static const char *refuses_tile(const gx_tile *tile, bool plain, const gx_ctx *ctx)
 {
-    const char *reason = refuses_card(tile->math, gx_wgmma_shared_bytes(), ctx);
+    const char *reason = refuses_card(gx_wgmma_shared_bytes(), ctx);
 
     if (reason != NULL)
         return reason;
+    if (tile->math != GX_TILE_BF16 && tile->math != GX_TILE_F16)
+        return "only bf16 and f16";
     if (!plain)
         return "more than one plain product and what follows it";
     if (tile->trans_a && tile->trans_b)
@@ -120,7 +124,7 @@ static bool has_sums(const gx_tile *tile)
 /* Of the workspace; partial sums are behind. */
 static size_t handed_bytes(const gx_tile *tile, const gx_ctx *ctx)
 {
-    return tile->tail == GX_TAIL_NONE ? 0 : gx_wgmma_handed_bytes(ctx->n_sm);
+    return tile->tail == GX_TAIL_NONE ? 0 : gx_wgmma_handed_bytes(tile->math, ctx->n_sm);
 }
 
 void gx_gemm_wgmma_release(gx_prepared *prepared)
@@ -167,20 +171,28 @@ gx_status gx_gemm_wgmma_prepare(const gx_group *group, const gx_ctx *ctx,
 
 static gx_dtype dtype_of(gx_tile_math math)
 {
-    return math == GX_TILE_BF16 ? GX_BF16 : GX_F16;
+    return math == GX_TILE_TF32 ? GX_F32 : math == GX_TILE_BF16 ? GX_BF16 : GX_F16;
+}
+
+/* Elements of 128 bytes. */
+static int line_of(gx_tile_math math)
+{
+    return math == GX_TILE_TF32 ? GX_WGMMA_K_TF32 : GX_WGMMA_K;
 }
 
 static gx_status map_operands(const gx_tile *tile, const wgmma_state *state,
                               gx_wgmma_maps *maps, gx_error *err)
 {
+    const int line = line_of(tile->math);
     const gx_mapped a = {
         .data = tile->a,
         .dtype = dtype_of(tile->math),
         .rows = tile->trans_a ? tile->k : tile->m,
         .columns = tile->trans_a ? tile->m : tile->k,
         .ld = tile->lda,
-        .box_rows = tile->trans_a ? GX_WGMMA_K : GX_WGMMA_ROWS,
-        .box_columns = GX_WGMMA_K,
+        .box_rows = tile->trans_a ? line : GX_WGMMA_ROWS,
+        .box_columns = line,
+        .to_tf32 = true,
     };
     const gx_mapped b = {
         .data = tile->b,
@@ -188,8 +200,9 @@ static gx_status map_operands(const gx_tile *tile, const wgmma_state *state,
         .rows = tile->trans_b ? tile->n : tile->k,
         .columns = tile->trans_b ? tile->k : tile->n,
         .ld = tile->ldb,
-        .box_rows = GX_WGMMA_K,
-        .box_columns = GX_WGMMA_K,
+        .box_rows = tile->trans_b ? GX_WGMMA_BOX : line,
+        .box_columns = line,
+        .to_tf32 = true,
     };
 
     GX_TRY(gx_tensor_map_encode(state->encode, &a, &maps->a, err));
@@ -266,7 +279,7 @@ gx_status gx_wgmma_head_prepare(const gx_group *group, const gx_ctx *ctx,
         !is_aligned(head.out) || !is_aligned(head.target) || !is_aligned(head.dx))
         return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                        "the operands are not aligned to %d bytes", VECTOR);
-    prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
+    prepared->workspace_bytes = gx_wgmma_handed_bytes(head.math, ctx->n_sm);
     if (head.loss != NULL)
         prepared->workspace_bytes +=
             (size_t)gx_wgmma_head_blocks(&head, ctx->n_sm) * sizeof(double);
@@ -284,8 +297,8 @@ gx_status gx_wgmma_head_launch_group(const gx_group *group, const gx_prepared *p
 
     head.handed = ctx->workspace;
     if (head.loss != NULL) {
-        head.partial =
-            (double *)(void *)((char *)ctx->workspace + gx_wgmma_handed_bytes(ctx->n_sm));
+        head.partial = (double *)(void *)((char *)ctx->workspace +
+                                          gx_wgmma_handed_bytes(head.math, ctx->n_sm));
         GX_TRY(gx_take_ticket(ctx, &head.ticket, err));
     }
     GX_TRY(map_operands(&operands, prepared->state, &head.maps, err));
@@ -293,6 +306,49 @@ gx_status gx_wgmma_head_launch_group(const gx_group *group, const gx_prepared *p
 }
 
 /* --- with the updates --- */
+
+/* Of tf32 the tensor cores read the second operand along k alone, so that it is copied
+ * ahead, transposed. */
+static bool has_copies(const gx_weights_update *update)
+{
+    return update->weights.math == GX_TILE_TF32;
+}
+
+/* Elements from one row of a copy, which is along k, to the next. */
+static int64_t pitch_of(const gx_weights_layer *layer)
+{
+    return gx_round_up(layer->k, PER_VECTOR);
+}
+
+static size_t copy_bytes(const gx_weights_layer *layer)
+{
+    return (size_t)(layer->n * pitch_of(layer)) * sizeof(float);
+}
+
+static int last_of(const gx_weights_update *update, int first)
+{
+    const int n = update->weights.n_layers, end = first + GX_WGMMA_LAYERS;
+
+    return n < end ? n : end;
+}
+
+/* Of the layers of a launch together, and of the launch that has most: the next has its
+ * copies in the same place. */
+static size_t copied_bytes(const gx_weights_update *update)
+{
+    size_t most = 0;
+
+    if (!has_copies(update))
+        return 0;
+    for (int first = 0; first < update->weights.n_layers; first += GX_WGMMA_LAYERS) {
+        size_t sum = 0;
+
+        for (int i = first; i < last_of(update, first); i++)
+            sum += copy_bytes(&update->weights.layer[i]);
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
 
 const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ctx)
 {
@@ -305,9 +361,11 @@ const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ct
         return reason;
     const gx_weights_update update = gx_gemm_updates_of(group, &plain);
 
-    reason = refuses_card(update.weights.math, gx_wgmma_update_shared_bytes(), ctx);
+    reason = refuses_card(gx_wgmma_update_shared_bytes(), ctx);
     if (reason != NULL)
         return reason;
+    if (update.weights.math == GX_TILE_F32)
+        return "only tf32, bf16 and f16";
     if (!plain)
         return "a product is not a plain one, or of size zero";
     for (int i = 0; i < update.weights.n_layers; i++) {
@@ -318,6 +376,8 @@ const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ct
         multiplications += (double)layer->m * layer->n * layer->k;
         tiles += tiles_of(layer->m, layer->n);
     }
+    if ((double)copied_bytes(&update) > MOST_COPIED)
+        return "the copies would have more than 1 GiB";
     return refuses_little(multiplications, tiles, ctx);
 }
 
@@ -327,6 +387,22 @@ static bool are_aligned(const gx_weights_layer *layer, const gx_updated *weight)
            is_aligned(weight->param) && is_aligned(weight->m) && is_aligned(weight->v);
 }
 
+/* Of the second operand, to `to`. */
+static gx_turn turn_of(const gx_weights_layer *layer, void *to)
+{
+    gx_turn turn = { .rows = layer->k,
+                     .columns = layer->n,
+                     .row_from = layer->ldb,
+                     .column_to = pitch_of(layer),
+                     .element_bytes = sizeof(float),
+                     .to_tf32 = true,
+                     .from = layer->b,
+                     .to = to };
+
+    gx_turn_finish(&turn);
+    return turn;
+}
+
 gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
                                        gx_prepared *prepared, gx_error *err)
 {
@@ -334,20 +410,47 @@ gx_status gx_gemm_wgmma_update_prepare(const gx_group *group, const gx_ctx *ctx,
     const gx_weights_update update = gx_gemm_updates_of(group, &plain);
     const int n = update.weights.n_layers;
 
-    prepared->workspace_bytes = gx_wgmma_handed_bytes(ctx->n_sm);
-    prepared->n_launches = (int)gx_divide_up(n, GX_WGMMA_LAYERS);
+    prepared->workspace_bytes =
+        gx_wgmma_handed_bytes(update.weights.math, ctx->n_sm) + copied_bytes(&update);
+    prepared->n_launches =
+        (int)gx_divide_up(n, GX_WGMMA_LAYERS) + (has_copies(&update) ? n : 0);
     prepared->n_algos = 1;
     for (int i = 0; i < n; i++) {
         if (!are_aligned(&update.weights.layer[i], &update.weight[i]))
             return GX_FAIL(err, GX_ERR_UNSUPPORTED,
                            "the operands are not aligned to %d bytes", VECTOR);
+        if (has_copies(&update)) {
+            const gx_turn turn =
+                turn_of(&update.weights.layer[i], gx_planned_workspace());
+
+            GX_TRY(gx_turn_load(&turn, err));
+        }
     }
     GX_TRY(gx_wgmma_update_load(update.weights.math, err));
     return find_encoder(prepared, err);
 }
 
-/* Layer i of the group, as the kernel gets it. */
-static gx_status describe_layer(const gx_weights_update *update, int i,
+static gx_status map_sums(const gx_weights_update *update, int i,
+                          const wgmma_state *state, CUtensorMap *map, gx_error *err)
+{
+    const gx_weights_layer *of = &update->weights.layer[i];
+    const bool of_a = update->weights.sums_of_a;
+    const int line = line_of(update->weights.math);
+    const gx_mapped summed = {
+        .data = of_a ? of->a : of->b,
+        .dtype = dtype_of(update->weights.math),
+        .rows = of->k,
+        .columns = of_a ? of->m : of->n,
+        .ld = of_a ? of->lda : of->ldb,
+        .box_rows = line,
+        .box_columns = line,
+    };
+
+    return gx_tensor_map_encode(state->encode, &summed, map, err);
+}
+
+/* Layer i of the group, as the kernel gets it; `copy` of its second operand, or NULL. */
+static gx_status describe_layer(const gx_weights_update *update, int i, const void *copy,
                                 const wgmma_state *state, gx_wgmma_layer *layer,
                                 gx_error *err)
 {
@@ -357,10 +460,11 @@ static gx_status describe_layer(const gx_weights_update *update, int i,
         .n = of->n,
         .k = of->k,
         .a = of->a,
-        .b = of->b,
+        .b = copy != NULL ? copy : of->b,
         .lda = of->lda,
-        .ldb = of->ldb,
+        .ldb = copy != NULL ? pitch_of(of) : of->ldb,
         .trans_a = true,
+        .trans_b = copy != NULL,
         .math = update->weights.math,
     };
 
@@ -374,7 +478,34 @@ static gx_status describe_layer(const gx_weights_update *update, int i,
         .weight = update->weight[i],
         .bias = update->bias[i],
     };
-    return map_operands(&operands, state, &layer->maps, err);
+    GX_TRY(map_operands(&operands, state, &layer->maps, err));
+    return map_sums(update, i, state, &layer->sums, err);
+}
+
+/* Those from `first` on, as many as a launch has room for. */
+static gx_status launch_some(const gx_weights_update *update, int first,
+                             const wgmma_state *state, gx_ctx *ctx, gx_error *err)
+{
+    gx_wgmma_update some = { .math = update->weights.math,
+                             .settings = update->settings,
+                             .step = update->step,
+                             .gradients = ctx->workspace };
+    char *copy =
+        (char *)ctx->workspace + gx_wgmma_handed_bytes(update->weights.math, ctx->n_sm);
+
+    for (int i = first; i < last_of(update, first); i++) {
+        const gx_weights_layer *layer = &update->weights.layer[i];
+
+        if (has_copies(update)) {
+            const gx_turn turn = turn_of(layer, copy);
+
+            GX_TRY(gx_turn_launch(&turn, ctx, err));
+        }
+        GX_TRY(describe_layer(update, i, has_copies(update) ? copy : NULL, state,
+                              &some.layer[some.n_layers++], err));
+        copy += copy_bytes(layer);
+    }
+    return gx_wgmma_update_launch(&some, ctx, err);
 }
 
 gx_status gx_gemm_wgmma_update_launch(const gx_group *group, const gx_prepared *prepared,
@@ -382,19 +513,8 @@ gx_status gx_gemm_wgmma_update_launch(const gx_group *group, const gx_prepared *
 {
     bool plain;
     const gx_weights_update update = gx_gemm_updates_of(group, &plain);
-    const int n = update.weights.n_layers;
 
-    for (int first = 0; first < n; first += GX_WGMMA_LAYERS) {
-        gx_wgmma_update some = { .sums_of_a = update.weights.sums_of_a,
-                                 .math = update.weights.math,
-                                 .settings = update.settings,
-                                 .step = update.step,
-                                 .gradients = ctx->workspace };
-
-        for (int i = first; i < n && some.n_layers < GX_WGMMA_LAYERS; i++)
-            GX_TRY(describe_layer(&update, i, prepared->state,
-                                  &some.layer[some.n_layers++], err));
-        GX_TRY(gx_wgmma_update_launch(&some, ctx, err));
-    }
+    for (int first = 0; first < update.weights.n_layers; first += GX_WGMMA_LAYERS)
+        GX_TRY(launch_some(&update, first, prepared->state, ctx, err));
     return GX_OK;
 }

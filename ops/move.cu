@@ -87,6 +87,15 @@ __device__ __forceinline__ void store_word(T *to, const gx_vector<T, N> &v)
     *reinterpret_cast<word *>(to) = bits;
 }
 
+/* As it is stored, of what was read. */
+template <typename T> __device__ __forceinline__ T as_stored(T bits, bool to_tf32)
+{
+    if constexpr (sizeof(T) == sizeof(float))
+        return to_tf32 ? (T)gx_tf32(__uint_as_float(bits)) : bits;
+    else
+        return bits;
+}
+
 /* A tile's loads are all under way before the first of them is needed. */
 template <typename T, int N>
 __global__ void __launch_bounds__(LANES *ROWS)
@@ -129,7 +138,7 @@ __global__ void __launch_bounds__(LANES *ROWS)
         for (int k = 0; k < EACH; k++) {
 #pragma unroll
             for (int e = 0; e < N; e++)
-                tile[(y + k * ROWS) * PITCH + x + e] = v[k].at[e];
+                tile[(y + k * ROWS) * PITCH + x + e] = as_stored(v[k].at[e], g.to_tf32);
         }
         __syncthreads();
 #pragma unroll

@@ -89,7 +89,8 @@ typedef struct gx_turn {
     int64_t row_tiles, column_tiles, n_tiles; /* of all matrices; at least 1 */
     int32_t n_axes;                           /* that the matrices are counted by */
     int32_t element_bytes;                    /* 4 or 2 */
-    bool pairs; /* two elements are read, and written, at once */
+    bool pairs;   /* two elements are read, and written, at once */
+    bool to_tf32; /* floats are rounded: only products of tf32 read them */
     gx_move_axis axis[GX_MAX_RANK];
     const void *from;
     void *to;

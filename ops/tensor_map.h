@@ -11,13 +11,14 @@
 extern "C" {
 #endif
 
-/* A matrix of bf16 or f16 as it is stored. `data` and its rows, `ld` elements apart, are
- * aligned to 16 bytes. What lies outside of rows and columns is read as zero. */
+/* A matrix of f32, bf16 or f16 as it is stored. `data` and its rows, `ld` elements apart,
+ * are aligned to 16 bytes. What lies outside of rows and columns is read as zero. */
 typedef struct gx_mapped {
     const void *data;
     gx_dtype dtype;
     int64_t rows, columns, ld;
     int box_rows, box_columns; /* what one copy brings; a row of it has 128 bytes */
+    bool to_tf32;              /* f32: rounded as it is copied */
 } gx_mapped;
 
 /* The driver's function, which is looked up and never linked: the program has to start

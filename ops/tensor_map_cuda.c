@@ -20,6 +20,19 @@ gx_status gx_tensor_map_find(PFN_cuTensorMapEncodeTiled_v12000 *encode, gx_error
     return GX_OK;
 }
 
+static CUtensorMapDataType type_of(const gx_mapped *matrix)
+{
+    switch (matrix->dtype) {
+    case GX_BF16:
+        return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case GX_F16:
+        return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    default:
+        return matrix->to_tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                               : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    }
+}
+
 gx_status gx_tensor_map_encode(PFN_cuTensorMapEncodeTiled_v12000 encode,
                                const gx_mapped *matrix, CUtensorMap *map, gx_error *err)
 {
@@ -34,12 +47,9 @@ gx_status gx_tensor_map_encode(PFN_cuTensorMapEncodeTiled_v12000 encode,
     /* The driver's type says that it may be written; through this map nothing is. */
     memcpy(&data, &matrix->data, sizeof data);
     const CUresult result =
-        encode(map,
-               matrix->dtype == GX_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                        : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-               2, data, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        encode(map, type_of(matrix), 2, data, sizes, strides, box, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 
     if (result == CUDA_SUCCESS)
         return GX_OK;

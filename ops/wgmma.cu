@@ -174,7 +174,7 @@ store_tile(const gx_tile &g, const float (&sum)[COLUMNS / 2], int row, int colum
 
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int r = row + row_of_eight(i);
+            const int r = row + row_of_eight<T>(i);
             float v[WIDE];
 
             take_eight(sum, i, j, v);
@@ -341,9 +341,10 @@ extern "C" size_t gx_wgmma_shared_bytes(void)
     return SHARED_BYTES;
 }
 
-extern "C" size_t gx_wgmma_handed_bytes(int n_sm)
+extern "C" size_t gx_wgmma_handed_bytes(gx_tile_math math, int n_sm)
 {
-    return (size_t)room_of(n_sm) * CLUSTER * TILE_BYTES;
+    return (size_t)room_of(n_sm) * CLUSTER * TILE_ELEMENTS *
+           (math == GX_TILE_TF32 ? sizeof(float) : 2);
 }
 
 extern "C" gx_status gx_wgmma_load(const gx_tile *tile, gx_error *err)

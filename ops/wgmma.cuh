@@ -90,6 +90,14 @@ static __device__ __forceinline__ void gx_load_shared(uint4 &to, uint32_t from)
                  : "memory");
 }
 
+static __device__ __forceinline__ void gx_load_shared(uint2 &to, uint32_t from)
+{
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];\n"
+                 : "=r"(to.x), "=r"(to.y)
+                 : "r"(from)
+                 : "memory");
+}
+
 /* --- copies of a box of a tensor map to shared memory --- */
 
 static __device__ __forceinline__ void gx_copy_box(uint32_t to, const CUtensorMap *map,
@@ -174,6 +182,22 @@ static __device__ __forceinline__ void gx_multiply_64x256(float (&sum)[128], uin
     else
         GX_WGMMA("f16");
 #undef GX_WGMMA
+}
+
+/* The same of tf32: 64 x 8 of a times 8 x 256 of b, whose columns lie along k. Of a each
+ * lane has what it has of it for mma.sync: of warp w, with g = lane / 4 and t = lane % 4,
+ * rows 16 w + g and eight further at k = t, and then both at k = t + 4. */
+static __device__ __forceinline__ void
+gx_multiply_64x256_tf32(float (&sum)[128], const uint32_t (&a)[4], uint64_t b, int adds)
+{
+    asm volatile("{\n"
+                 ".reg .pred adds;\n"
+                 "setp.ne.b32 adds, %133, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {" GX_128_NAMES
+                 "}, {%128,%129,%130,%131}, %132, adds, 1, 1;\n"
+                 "}\n"
+                 : GX_64_SUMS(0), GX_64_SUMS(64)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));
 }
 
 #undef GX_64_SUMS

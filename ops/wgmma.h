@@ -15,11 +15,14 @@ enum {
     GX_WGMMA_CC = 90,    /* and no other: later cards lack the instruction */
     GX_WGMMA_ROWS = 128, /* of a block's tile; a cluster has two, one above the other */
     GX_WGMMA_COLUMNS = 256, /* of a tile */
-    GX_WGMMA_K = 64         /* of a stage: 128 bytes, what the swizzle covers */
+    GX_WGMMA_K = 64,        /* of a stage: 128 bytes, what the swizzle covers */
+    GX_WGMMA_K_TF32 = 32,   /* the same in 4 bytes */
+    GX_WGMMA_BOX = 64       /* columns of a tile that a box of `b` has */
 };
 
-/* The operands as the copy engine reads them: boxes of 64 rows of 64, but for an `a` that
- * is not turned, of which one has all rows of a tile. */
+/* The operands as the copy engine reads them. Rows of a box are 128 bytes: of k where k
+ * runs along the rows of the operand, and there a box has all rows of a tile's `a`, or 64
+ * columns of its `b`; else of rows or columns of the tile, at each k of a stage. */
 typedef struct gx_wgmma_maps {
     CUtensorMap a, b;
 } gx_wgmma_maps;
@@ -30,7 +33,7 @@ bool gx_wgmma_is_built(void);
 bool gx_wgmma_has_act(int act);
 size_t gx_wgmma_shared_bytes(void);
 /* Where blocks keep the tiles that they have not finished. */
-size_t gx_wgmma_handed_bytes(int n_sm);
+size_t gx_wgmma_handed_bytes(gx_tile_math math, int n_sm);
 
 /* math is bf16 or f16, m, n and k are at least 1 and below 2^31, n and rows of the
  * operands are multiples of 8, every pointer is aligned to 16 bytes, not both operands
@@ -73,12 +76,13 @@ gx_status gx_wgmma_head_launch(const gx_wgmma_head *head, gx_ctx *ctx,
 
 /* --- wgmma_update.cu --- */
 
-enum { GX_WGMMA_LAYERS = 8 }; /* of a launch: as many as its arguments have room for */
+enum { GX_WGMMA_LAYERS = 7 }; /* of a launch: as many as its arguments have room for */
 
-/* The weight's gradient is a^T b, with a stored [k, m] and b [k, n], and the bias's the
- * sums of the columns of one of them. */
+/* The weight's gradient is a^T b, with a stored [k, m] and b [k, n], of tf32 [n, k]; the
+ * bias's the sums of the columns of `sums`, of which a box has as many rows as of `a`. */
 typedef struct gx_wgmma_layer {
     gx_wgmma_maps maps;
+    CUtensorMap sums;
     int m, n, k;
     int n_bias;
     void *out, *dbias; /* [m, n], [n_bias]: where somebody else reads it, or NULL */
@@ -89,7 +93,6 @@ typedef struct gx_wgmma_layer {
 typedef struct gx_wgmma_update {
     gx_wgmma_layer layer[GX_WGMMA_LAYERS];
     int n_layers;
-    bool sums_of_a; /* n_bias is m, else n */
     gx_tile_math math;
     gx_update_settings settings;
     const int32_t *step;
@@ -98,9 +101,9 @@ typedef struct gx_wgmma_update {
 
 size_t gx_wgmma_update_shared_bytes(void);
 
-/* One kernel. math is bf16 or f16, sizes are at least 1, m and n are multiples of 8, and
- * every pointer to operands, weights and their moments is aligned to 16 bytes. Nothing
- * that is updated may be an operand. */
+/* One kernel. math is bf16, f16 or tf32, sizes are at least 1, m and n are multiples of
+ * 8, and every pointer to operands, weights and their moments is aligned to 16 bytes.
+ * Nothing that is updated may be an operand. */
 gx_status gx_wgmma_update_load(gx_tile_math math, gx_error *err) GX_MUST_CHECK;
 gx_status gx_wgmma_update_launch(const gx_wgmma_update *update, gx_ctx *ctx,
                                  gx_error *err) GX_MUST_CHECK;

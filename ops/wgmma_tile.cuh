@@ -31,7 +31,7 @@ constexpr int ATOM = 1024; /* bytes that the swizzle repeats after */
 constexpr int BARRIER_BYTES = 2 * STAGES * (int)sizeof(uint64_t);
 constexpr int TILES_BYTES = ATOM + STAGES * STAGE_BYTES + BARRIER_BYTES;
 /* Of tiles that others finish, see below. */
-constexpr int TILE_BYTES = ROWS * COLUMNS * 2;
+constexpr int TILE_ELEMENTS = ROWS * COLUMNS;
 constexpr int FINISHERS = WARPGROUP - 32, ALL_FINISHERS = FINISHERS + 2 * WARPGROUP;
 constexpr int HAND_OVER_BYTES = 3 * (int)sizeof(uint64_t);
 
@@ -43,8 +43,9 @@ inline int64_t room_of(int n_sm)
 
 #if GX_HAVE_WGMMA
 
-constexpr int STRIP = 64;                  /* rows or columns of a box */
-constexpr int STRIP_BYTES = STRIP * K * 2; /* in shared memory */
+constexpr int LINE_BYTES = 128;                 /* of a row of a box */
+constexpr int STRIP = GX_WGMMA_BOX;             /* rows or columns of a box of b */
+constexpr int STRIP_BYTES = STRIP * LINE_BYTES; /* in shared memory */
 /* Rows of tiles of a cluster that are made before the next column of tiles: what both
  * operands need then stays in the cache. */
 constexpr int GROUP_ROWS = 8;
@@ -146,13 +147,14 @@ struct division {
     }
 };
 
-/* Before the first copy, by all threads of both blocks. */
-__device__ __forceinline__ void open_barriers(const memory &shared)
+/* Before the first copy, by all threads of both blocks. `leaving` of each block tell that
+ * they have read a stage. */
+__device__ __forceinline__ void open_barriers(const memory &shared, int leaving = 2)
 {
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++) {
             gx_barrier_init(shared.is_full(s), 1);
-            gx_barrier_init(shared.is_empty(s), 2 * CLUSTER);
+            gx_barrier_init(shared.is_empty(s), leaving * CLUSTER);
         }
         gx_publish_barriers();
     }
@@ -171,7 +173,8 @@ __device__ __forceinline__ void close_cluster()
 
 /* --- the thread that copies --- */
 
-template <bool A_TURNED, bool B_TURNED>
+/* A stage has K_AT_ONCE along k. */
+template <bool A_TURNED, bool B_TURNED, int K_AT_ONCE>
 __device__ __forceinline__ void fetch(const gx_wgmma_maps &maps, const memory &shared,
                                       int stage, place at, int k)
 {
@@ -180,9 +183,9 @@ __device__ __forceinline__ void fetch(const gx_wgmma_maps &maps, const memory &s
     gx_barrier_expect(barrier, STAGE_BYTES);
     if constexpr (A_TURNED) {
 #pragma unroll
-        for (int i = 0; i < ROWS / STRIP; i++)
-            gx_copy_box(shared.a(stage) + i * STRIP_BYTES, &maps.a, barrier,
-                        at.row + i * STRIP, k);
+        for (int i = 0; i < ROWS / K_AT_ONCE; i++)
+            gx_copy_box(shared.a(stage) + i * K_AT_ONCE * LINE_BYTES, &maps.a, barrier,
+                        at.row + i * K_AT_ONCE, k);
     } else {
         gx_copy_box(shared.a(stage), &maps.a, barrier, k, at.row);
     }
@@ -197,13 +200,13 @@ __device__ __forceinline__ void fetch(const gx_wgmma_maps &maps, const memory &s
     }
 }
 
-template <bool A_TURNED, bool B_TURNED>
+template <bool A_TURNED, bool B_TURNED, int K_AT_ONCE = K>
 __device__ __forceinline__ void fetch_tile(const gx_wgmma_maps &maps, int k,
                                            const memory &shared, place at, turn &now)
 {
-    for (int64_t from = 0; from < k; from += K) {
+    for (int64_t from = 0; from < k; from += K_AT_ONCE) {
         gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
-        fetch<A_TURNED, B_TURNED>(maps, shared, now.stage, at, (int)from);
+        fetch<A_TURNED, B_TURNED, K_AT_ONCE>(maps, shared, now.stage, at, (int)from);
         now.advance();
     }
 }
@@ -316,11 +319,28 @@ __device__ __forceinline__ void transpose_quad(float (&pair)[4][2], int lane)
     }
 }
 
+/* Of tf32 a lane reads pairs of rows of `a` from boxes of 32, four rows in each 16 bytes,
+ * the swizzle's pieces. Sixteen lanes read at once, at four k each, and would meet in the
+ * same banks of shared memory with pieces that differ in less than their highest bit: so
+ * 0 and 4 are the first eight lanes' of the first warp of two, 1 and 5 of the next, and
+ * then 2 and 6, 3 and 7 of the second warp. */
+__device__ __forceinline__ int piece_of_lane()
+{
+    const int warp = (int)threadIdx.x % WARPGROUP / 32, g = (int)threadIdx.x % 32 / 4;
+
+    return warp % 2 * 2 + g / 4 + g / 2 % 2 * 4;
+}
+
 /* Of the 64 rows of a warpgroup's sums: where the lane's eight neighbours number j of row
  * i begin, and what they are. All lanes take part. */
-__device__ __forceinline__ int row_of_eight(int i)
+template <typename T> __device__ __forceinline__ int row_of_eight(int i)
 {
-    return 16 * ((int)threadIdx.x % WARPGROUP / 32) + 8 * i + (int)threadIdx.x % 32 / 4;
+    const int warp = (int)threadIdx.x % WARPGROUP / 32, g = (int)threadIdx.x % 32 / 4;
+
+    if constexpr (sizeof(T) == 4)
+        return warp / 2 * 32 + piece_of_lane() * 4 + g % 2 * 2 + i;
+    else
+        return 16 * warp + 8 * i + g;
 }
 
 __device__ __forceinline__ int column_of_eight(int j)
@@ -352,7 +372,7 @@ __device__ __forceinline__ void take_eight(const float (&sum)[COLUMNS / 2], int 
  * one is made. They get a tile, rounded to what is stored, through a place in memory that
  * each block has for itself and that stays in the cache. With a block's last tile those
  * that multiplied help, having nothing else to do. */
-constexpr int EIGHTHS = ROWS * COLUMNS / WIDE;
+constexpr int EIGHTHS = TILE_ELEMENTS / WIDE;
 constexpr int FINISHING_REGISTERS = 104, HANDING_REGISTERS = 200;
 static_assert(is_share_of_registers<FINISHING_REGISTERS, HANDING_REGISTERS>, "");
 
@@ -360,11 +380,11 @@ struct hand_over {
     uint32_t is_there, is_taken, all_met; /* barriers */
     void *tile;                           /* [ROWS, COLUMNS] */
 
-    /* `barriers`: where HAND_OVER_BYTES are free. */
-    __device__ __forceinline__ hand_over(uint32_t barriers, void *tiles)
+    /* `barriers`: where HAND_OVER_BYTES are free; elements have so many bytes. */
+    __device__ __forceinline__ hand_over(uint32_t barriers, void *tiles, size_t bytes = 2)
         : is_there(barriers), is_taken(barriers + 8), all_met(barriers + 16),
           tile(static_cast<unsigned char *>(tiles) +
-               (size_t)(blockIdx.x * CLUSTER + blockIdx.y) * TILE_BYTES)
+               (blockIdx.x * CLUSTER + blockIdx.y) * TILE_ELEMENTS * bytes)
     {
     }
 
@@ -387,6 +407,22 @@ __device__ __forceinline__ void await_tile(const hand_over &over, unsigned parit
     gx_may_delay();
 }
 
+template <typename T>
+__device__ __forceinline__ void hand_eight(T *to, const float (&v)[WIDE])
+{
+    constexpr int EACH = (int)sizeof(uint4) / (int)sizeof(T);
+
+#pragma unroll
+    for (int i = 0; i < WIDE; i += EACH) {
+        float some[EACH];
+
+#pragma unroll
+        for (int x = 0; x < EACH; x++)
+            some[x] = v[i + x];
+        __stcg(reinterpret_cast<uint4 *>(to + i), pack<T>(some));
+    }
+}
+
 /* By both warpgroups, their half each. `parity` is 1 for a block's first tile and changes
  * from tile to tile. */
 template <typename T>
@@ -404,9 +440,7 @@ __device__ __forceinline__ void hand_tile(const float (&sum)[COLUMNS / 2],
             float v[WIDE];
 
             take_eight(sum, i, j, v);
-            __stcg(reinterpret_cast<uint4 *>(tile + row_of_eight(i) * COLUMNS +
-                                             column_of_eight(j)),
-                   pack<T>(v));
+            hand_eight(tile + row_of_eight<T>(i) * COLUMNS + column_of_eight(j), v);
         }
     }
     gx_barrier_arrive_here(over.is_there);
@@ -444,19 +478,20 @@ __device__ __forceinline__ void meet(const hand_over &over, const crew &of)
     }
 }
 
-/* Eight neighbours of a tile that begins at `at`: number e of them all. A thread that
- * takes every n-th of a crew's n has the same columns of every row. */
-struct eighth {
+/* N neighbours of a tile that begins at `at`: number e of them all. */
+template <int N> struct neighbours {
     int row, column;
     bool is_there; /* and not past the edge */
 
-    __device__ __forceinline__ eighth(place at, int e, int m, int n)
-        : row(at.row + e / (COLUMNS / WIDE)),
-          column(at.column + e % (COLUMNS / WIDE) * WIDE),
-          is_there(e < EIGHTHS && row < m && column < n)
+    __device__ __forceinline__ neighbours(place at, int e, int m, int n)
+        : row(at.row + e / (COLUMNS / N)), column(at.column + e % (COLUMNS / N) * N),
+          is_there(e < TILE_ELEMENTS / N && row < m && column < n)
     {
     }
 };
+
+/* A thread that takes every n-th of a crew's n has the same columns of every row. */
+using eighth = neighbours<WIDE>;
 static_assert(FINISHERS % (COLUMNS / WIDE) == 0 && ALL_FINISHERS % (COLUMNS / WIDE) == 0,
               "");
 

@@ -4,6 +4,9 @@
  * A bias's gradient is sums of columns of an operand. They are made behind the last
  * tiles, first where there is no tile left while others make theirs.
  *
+ * The tensor cores take tf32 from shared memory along k alone, and of `a` from registers
+ * as well: there it is read as it is stored, and `b` comes transposed.
+ *
  * This file is compiled as wgmma.cu is. */
 #include "wgmma_tile.cuh"
 
@@ -18,6 +21,12 @@ static_assert(sizeof(gx_wgmma_update) <= 4096, "a kernel takes 4 KB of arguments
 #if GX_HAVE_WGMMA
 
 constexpr int AT_ONCE = 2; /* pieces that a thread has under way */
+/* Neighbours of a piece: 16 bytes. */
+template <typename T> constexpr int PIECE = 16 / (int)sizeof(T);
+/* Elements along k of a stage, and of a row of a box. */
+template <typename T> constexpr int LINE = LINE_BYTES / (int)sizeof(T);
+template <typename T> constexpr bool IS_TF32 = std::is_same_v<T, float>;
+static_assert(LINE<float> == GX_WGMMA_K_TF32, "");
 
 /* --- what is to be made: of all layers, one behind the other --- */
 
@@ -108,33 +117,35 @@ __device__ __forceinline__ crew crew_of_last(const gx_wgmma_update &u)
 
 /* Columns of the operand that the bias's gradient is sums of, to where b lies else. Both
  * blocks of a cluster have as many stages, which both empty for both. */
-__device__ __forceinline__ void fetch_strip(const gx_wgmma_update &u,
-                                            const gx_wgmma_layer &layer, int column,
+template <typename T>
+__device__ __forceinline__ void fetch_strip(const gx_wgmma_layer &layer, int column,
                                             const memory &shared, turn &now)
 {
-    const CUtensorMap *map = u.sums_of_a ? &layer.maps.a : &layer.maps.b;
+    constexpr int EACH = LINE<T>;
 
-    for (int64_t from = 0; from < layer.k; from += K) {
+    for (int64_t from = 0; from < layer.k; from += EACH) {
         const uint32_t barrier = shared.is_full(now.stage);
 
         gx_barrier_wait(shared.is_empty(now.stage), now.parity ^ 1);
         gx_barrier_expect(barrier, STAGE_BYTES - A_BYTES);
 #pragma unroll
-        for (int i = 0; i < COLUMNS / STRIP; i++)
-            gx_copy_box(shared.b(now.stage) + i * STRIP_BYTES, map, barrier,
-                        column + i * STRIP, (int)from);
+        for (int i = 0; i < COLUMNS / EACH; i++)
+            gx_copy_box(shared.b(now.stage) + i * EACH * LINE_BYTES, &layer.sums, barrier,
+                        column + i * EACH, (int)from);
         now.advance();
     }
 }
 
+template <typename T>
 __device__ __forceinline__ void fetch_all(const gx_wgmma_update &u, const memory &shared)
 {
     turn now;
 
     for (walk<tile_pairs> at(u); at.goes_on(); at.go_on())
-        fetch_tile<true, false>(at.its().maps, at.its().k, shared, tile_at(at), now);
+        fetch_tile<true, IS_TF32<T>, LINE<T>>(at.its().maps, at.its().k, shared,
+                                              tile_at(at), now);
     for (walk<sum_pairs> at(u); at.goes_on(); at.go_on())
-        fetch_strip(u, at.its(), strip_at(at), shared, now);
+        fetch_strip<T>(at.its(), strip_at(at), shared, now);
     await_readers(shared, now);
 }
 
@@ -223,14 +234,16 @@ __device__ __forceinline__ void
 update_tile(const gx_wgmma_layer &layer, place at, const uint4 *gradient, crew of,
             const gx_update_settings &s, const step_factors &f)
 {
+    constexpr int N = PIECE<T>;
+
 #pragma unroll 1
-    for (int e = of.thread; e < EIGHTHS; e += AT_ONCE * of.n) {
-        piece<T, WIDE> some[AT_ONCE];
+    for (int e = of.thread; e < TILE_ELEMENTS / N; e += AT_ONCE * of.n) {
+        piece<T, N> some[AT_ONCE];
         uint4 g[AT_ONCE];
 
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
-            const eighth its(at, e + x * of.n, layer.m, layer.n);
+            const neighbours<N> its(at, e + x * of.n, layer.m, layer.n);
 
             if (its.is_there) {
                 some[x].load(layer.weight, (int64_t)its.row * layer.n + its.column);
@@ -239,7 +252,7 @@ update_tile(const gx_wgmma_layer &layer, place at, const uint4 *gradient, crew o
         }
 #pragma unroll
         for (int x = 0; x < AT_ONCE; x++) {
-            const eighth its(at, e + x * of.n, layer.m, layer.n);
+            const neighbours<N> its(at, e + x * of.n, layer.m, layer.n);
 
             if (!its.is_there)
                 continue;
@@ -269,43 +282,140 @@ __device__ __forceinline__ void update_all(const gx_wgmma_update &u,
     }
 }
 
+/* --- products of tf32 --- */
+
+/* Each warp reads `a` for itself, and tells for itself that it has. */
+constexpr int LEAVING_TF32 = 2 * WARPGROUP / 32;
+
+template <typename T>
+__device__ __forceinline__ void leave_as(const memory &shared, int s)
+{
+    const unsigned lane = threadIdx.x % 32;
+
+    if constexpr (IS_TF32<T>) {
+        __syncwarp();
+        if (lane < CLUSTER)
+            gx_barrier_arrive(shared.is_empty(s), lane);
+        __syncwarp();
+    } else {
+        leave(shared, s);
+    }
+}
+
+/* What a lane has of `a` at 16 of k: half of a stage. */
+struct of_a {
+    uint32_t at[2][4];
+
+    /* From the stage's boxes of 32 rows, the warpgroup's first of which is there. */
+    __device__ __forceinline__ void load(uint32_t boxes, int part)
+    {
+        const int thread = (int)threadIdx.x % WARPGROUP, t = thread % 4;
+        const uint32_t box = boxes + thread / 64 * LINE<float> * LINE_BYTES;
+        const uint32_t pair =
+            box + t * LINE_BYTES + (piece_of_lane() ^ t) * 16 + thread / 4 % 2 * 8;
+
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+#pragma unroll
+            for (int upper = 0; upper < 2; upper++) {
+                uint2 rows;
+
+                gx_load_shared(rows, (pair ^ upper * 64) +
+                                         (part * 16 + i * 8 + upper * 4) * LINE_BYTES);
+                at[i][2 * upper] = rows.x;
+                at[i][2 * upper + 1] = rows.y;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void multiply(float (&sum)[COLUMNS / 2], uint64_t b,
+                                             bool is_first) const
+    {
+        gx_begin_products();
+        gx_multiply_64x256_tf32(sum, at[0], b, !is_first);
+        gx_multiply_64x256_tf32(sum, at[1], b + 32 / 16, 1);
+        gx_commit_products();
+    }
+};
+
+/* Registers of one half of a stage are loaded while the tensor cores read those of the
+ * other. A stage is left when the products of the next one have begun. */
+__device__ __forceinline__ void multiply_tf32_tile(float (&sum)[COLUMNS / 2], int k,
+                                                   const memory &shared, int half,
+                                                   turn &now)
+{
+    int before = 0;
+    of_a first, second;
+
+    for (int64_t from = 0; from < k; from += LINE<float>) {
+        const uint32_t boxes = shared.a(now.stage) + half * (ROWS / 2) * LINE_BYTES;
+        const uint64_t b = operand_at(shared.b(now.stage), 16);
+
+        gx_barrier_wait(shared.is_full(now.stage), now.parity);
+        first.load(boxes, 0);
+        first.multiply(sum, b, from == 0);
+        gx_wait_products<1>();
+        if (from > 0)
+            leave_as<float>(shared, before);
+        second.load(boxes, 1);
+        second.multiply(sum, b + 64 / 16, false);
+        gx_wait_products<1>();
+        before = now.stage;
+        now.advance();
+    }
+    gx_wait_products<0>();
+    gx_take_products(sum);
+    leave_as<float>(shared, before);
+}
+
 /* --- gradients of biases, by the warps that multiplied --- */
 
-/* Eight columns of the strip in every eighth row of the stage. The copy engine has put
- * the 16 bytes number i of a row where i ^ row % 8 would be. */
+/* Warps that add up the columns of a box, and its rows that they read at once. */
+template <typename T> constexpr int SHARERS = MULTIPLIERS / 32 / (COLUMNS / LINE<T>);
+template <typename T> constexpr int ROWS_AT_ONCE = 4 * SHARERS<T>;
+
+/* A piece of the strip in some rows of the stage. The copy engine has put piece number i
+ * of a row where i ^ row % 8 would be. */
 template <typename T>
-__device__ __forceinline__ void add_stage(uint32_t stage, float (&sum)[WIDE])
+__device__ __forceinline__ void add_stage(uint32_t stage, float (&sum)[PIECE<T>])
 {
+    constexpr int TIMES = LINE<T> / ROWS_AT_ONCE<T>;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const int first = warp % 2 * 4 + lane / 8, eight = lane % 8 ^ first;
-    const uint32_t at = stage + warp / 2 * STRIP_BYTES + first * K * 2 + eight * 16;
-    bits_of<T, WIDE> bits[K / 8];
+    const int first = warp % SHARERS<T> * 4 + lane / 8;
+    const uint32_t box = stage + warp / SHARERS<T> * LINE<T> * LINE_BYTES;
+    bits_of<T, PIECE<T>> bits[TIMES];
 
 #pragma unroll
-    for (int i = 0; i < K / 8; i++)
-        gx_load_shared(bits[i], at + i * 8 * K * 2);
+    for (int i = 0; i < TIMES; i++) {
+        const int row = first + i * ROWS_AT_ONCE<T>;
+
+        gx_load_shared(bits[i], box + row * LINE_BYTES + (lane % 8 ^ row % 8) * 16);
+    }
 #pragma unroll
-    for (int i = 0; i < K / 8; i++) {
-        float v[WIDE];
+    for (int i = 0; i < TIMES; i++) {
+        float v[PIECE<T>];
 
         unpack<T>(v, bits[i]);
 #pragma unroll
-        for (int x = 0; x < WIDE; x++)
+        for (int x = 0; x < PIECE<T>; x++)
             sum[x] += v[x];
     }
 }
 
-/* Of every column the sums of half of the rows, two warps' each. */
-__device__ __forceinline__ void gather_sums(float (&sum)[WIDE], float *sums)
+/* Of every column the sums of each of the sharing warps, of so many columns behind those
+ * of the one before. */
+template <typename T>
+__device__ __forceinline__ void gather_sums(float (&sum)[PIECE<T>], float *sums)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    float *to = sums + warp % SHARERS<T> * COLUMNS + warp / SHARERS<T> * LINE<T>;
 
 #pragma unroll
-    for (int x = 0; x < WIDE; x++) {
+    for (int x = 0; x < PIECE<T>; x++) {
         sum[x] += __shfl_xor_sync(0xffffffffu, sum[x], 8);
         sum[x] += __shfl_xor_sync(0xffffffffu, sum[x], 16);
         if (lane < 8)
-            sums[warp % 2 * COLUMNS + warp / 2 * STRIP + lane * WIDE + x] = sum[x];
+            to[lane * PIECE<T> + x] = sum[x];
     }
     gx_sync_threads(MULTIPLIERS);
 }
@@ -332,22 +442,28 @@ sum_strip(const gx_wgmma_update &u, const gx_wgmma_layer &layer, int column,
           const memory &shared, float *sums, turn &now, const step_factors &f)
 {
     const int i = (int)threadIdx.x;
-    float sum[WIDE] = {};
+    float sum[PIECE<T>] = {};
 
-    for (int64_t from = 0; from < layer.k; from += K) {
+    for (int64_t from = 0; from < layer.k; from += LINE<T>) {
         gx_barrier_wait(shared.is_full(now.stage), now.parity);
         gx_may_delay();
         add_stage<T>(shared.b(now.stage), sum);
         gx_sync_threads(MULTIPLIERS); /* every warp has read it, not only who tells so */
-        leave(shared, now.stage);
+        leave_as<T>(shared, now.stage);
         now.advance();
     }
-    gather_sums(sum, sums);
-    if (column + i < layer.n_bias)
-        update_bias<T>(layer, column + i, sums[i] + sums[COLUMNS + i], u.settings, f);
+    gather_sums<T>(sum, sums);
+    if (column + i < layer.n_bias) {
+        float all = sums[i];
+
+#pragma unroll
+        for (int s = 1; s < SHARERS<T>; s++)
+            all += sums[s * COLUMNS + i];
+        update_bias<T>(layer, column + i, all, u.settings, f);
+    }
     gx_sync_threads(MULTIPLIERS); /* the next strip's are written to the same place */
 }
-static_assert(MULTIPLIERS == COLUMNS && MULTIPLIERS / 32 == 2 * COLUMNS / STRIP, "");
+static_assert(MULTIPLIERS == COLUMNS && SHARERS<__half> == 2 && SHARERS<float> == 1, "");
 
 /* --- the warpgroups that multiply --- */
 
@@ -365,7 +481,10 @@ __device__ __forceinline__ void multiply_all(const gx_wgmma_update &u,
     for (walk<tile_pairs> at(u); at.goes_on(); at.go_on(), parity ^= 1) {
         float sum[COLUMNS / 2];
 
-        multiply_tile<T, true, false>(sum, at.its().k, shared, half, now);
+        if constexpr (IS_TF32<T>)
+            multiply_tf32_tile(sum, at.its().k, shared, half, now);
+        else
+            multiply_tile<T, true, false>(sum, at.its().k, shared, half, now);
         hand_tile<T>(sum, over, half, parity);
         last = tile_at(at);
         layer = at.layer;
@@ -390,15 +509,15 @@ __global__ void __launch_bounds__(THREADS, 1)
     gx_begin_kernel();
     GX_DYNAMIC_SHARED(unsigned char, bytes);
     const division at(bytes);
-    const hand_over over(at.hand_over, u.gradients);
+    const hand_over over(at.hand_over, u.gradients, sizeof(T));
     const int warpgroup = (int)threadIdx.x / WARPGROUP;
 
     over.open();
-    open_barriers(at.shared);
+    open_barriers(at.shared, IS_TF32<T> ? LEAVING_TF32 : 2);
     if (warpgroup == 2) {
         gx_fewer_registers<FINISHING_REGISTERS>();
         if (threadIdx.x == 2 * WARPGROUP)
-            fetch_all(u, at.shared);
+            fetch_all<T>(u, at.shared);
         else if (crew::few().thread >= 0)
             update_all<T>(u, over);
     } else {
@@ -411,8 +530,14 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 const void *find(gx_tile_math math)
 {
-    return math == GX_TILE_BF16 ? gx_kernel(wgmma_update_kernel<__nv_bfloat16>)
-                                : gx_kernel(wgmma_update_kernel<__half>);
+    switch (math) {
+    case GX_TILE_TF32:
+        return gx_kernel(wgmma_update_kernel<float>);
+    case GX_TILE_BF16:
+        return gx_kernel(wgmma_update_kernel<__nv_bfloat16>);
+    default:
+        return gx_kernel(wgmma_update_kernel<__half>);
+    }
 }
 
 #else

@@ -12,7 +12,7 @@
 typedef struct matrices {
     int rows, columns, n[2];
     int element_bytes;
-    bool pairs;
+    bool pairs, to_tf32;
     int between; /* elements */
 } matrices;
 
@@ -37,6 +37,7 @@ static uint32_t get(const matrices *m, const void *memory, int64_t i)
                                  : ((const uint16_t *)memory)[i];
 }
 
+/* Floats that are rounded are neither NaN nor near the largest. */
 static void *make_marks(const matrices *m, int64_t n)
 {
     void *memory = emulate_alloc((size_t)(n * m->element_bytes));
@@ -44,7 +45,8 @@ static void *make_marks(const matrices *m, int64_t n)
     assert_non_null(memory);
     for (int64_t i = 0; i < n; i++) {
         if (m->element_bytes == 4)
-            ((uint32_t *)memory)[i] = (uint32_t)(i * 2654435761 + 1);
+            ((uint32_t *)memory)[i] =
+                (uint32_t)(i * 2654435761 + 1) & (m->to_tf32 ? 0xbfffffff : 0xffffffff);
         else
             ((uint16_t *)memory)[i] = (uint16_t)(i * 40503 + 1);
     }
@@ -59,6 +61,7 @@ static gx_turn turn_of(const matrices *m, const place *from, const place *to)
         .row_from = from->row,
         .column_to = to->row,
         .element_bytes = m->element_bytes,
+        .to_tf32 = m->to_tf32,
     };
 
     for (int i = 0; i < 2; i++) {
@@ -74,6 +77,16 @@ static gx_turn turn_of(const matrices *m, const place *from, const place *to)
     return turn;
 }
 
+/* 10 bits behind the point, ties away from zero. */
+static void round_to_tf32(void *at)
+{
+    uint32_t bits;
+
+    memcpy(&bits, at, sizeof bits);
+    bits = (bits + 0x1000) & ~UINT32_C(0x1fff);
+    memcpy(at, &bits, sizeof bits);
+}
+
 /* What must be there: x where an element goes to, and between them what was before. */
 static void expect_turned(const matrices *m, const place *from, const place *to,
                           const void *x, void *before)
@@ -84,13 +97,17 @@ static void expect_turned(const matrices *m, const place *from, const place *to,
         for (int64_t e = 0; e < (int64_t)m->rows * m->columns; e++) {
             const int64_t row = e / m->columns, column = e % m->columns;
 
-            memcpy((char *)before + m->element_bytes *
-                                        (first * to->matrix[0] + second * to->matrix[1] +
-                                         column * to->row + row),
+            char *at = (char *)before + m->element_bytes * (first * to->matrix[0] +
+                                                            second * to->matrix[1] +
+                                                            column * to->row + row);
+
+            memcpy(at,
                    (const char *)x + m->element_bytes * (first * from->matrix[0] +
                                                          second * from->matrix[1] +
                                                          row * from->row + column),
                    (size_t)m->element_bytes);
+            if (m->to_tf32)
+                round_to_tf32(at);
         }
     }
 }
@@ -139,6 +156,7 @@ static void every_element_goes_to_its_place(void **state)
                        .n = { size[0], size[1] },
                        .element_bytes = i & 1 ? 4 : 2,
                        .pairs = i & 2,
+                       .to_tf32 = i & 1 && i & 4,
                        .between = i & 4 ? 2 : 0 };
 
         emulate_seed(test_random_bits(&random));

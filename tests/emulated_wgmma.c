@@ -60,7 +60,7 @@ static operands make_operands(const emulate_product *p, const way *w, test_rando
         .dbias = emulate_output(dtype, p->n),
         .partial = emulate_alloc((size_t)(gx_divide_up(p->m, GX_WGMMA_ROWS) * p->n) *
                                  sizeof(float)),
-        .handed = emulate_handed(w->n_sm),
+        .handed = emulate_handed(p->math, w->n_sm),
     };
 
     if (w->tail == GX_TAIL_BACKWARD)

@@ -51,7 +51,7 @@ static operands make_operands(const emulate_product *p, const way *w,
         .loss = emulate_output(GX_F32, 1),
         .partial =
             emulate_alloc((size_t)gx_wgmma_head_blocks(head, w->n_sm) * sizeof(double)),
-        .handed = emulate_handed(w->n_sm),
+        .handed = emulate_handed(p->math, w->n_sm),
         .ticket = emulate_alloc(sizeof *o.ticket),
     };
 

@@ -18,23 +18,41 @@ typedef struct net {
 
 typedef struct layer {
     emulate_product product;
+    emulate_operand summed; /* tf32: the second operand as it is before it is turned */
+    CUtensorMap sums;
     emulate_operand gradient, dbias;
     emulate_updated weight, bias;
 } layer;
+
+/* b as it was stored [k, n]. */
+static emulate_operand turn_back(const emulate_product *p, test_random *random)
+{
+    emulate_operand o = emulate_whole_input(GX_F32, p->k * p->n, random);
+
+    for (int64_t i = 0; i < o.n; i++) {
+        const int64_t at = i % p->n * p->ldb + i / p->n;
+
+        o.value[i] = p->b.value[at];
+        memcpy((float *)o.memory + i, (const float *)p->b.memory + at, sizeof(float));
+    }
+    return o;
+}
 
 /* Sums of lines of whole numbers are exact too. */
 static void add_lines(layer *l, bool sums_of_a)
 {
     const emulate_product *p = &l->product;
-    const emulate_operand *from = sums_of_a ? &p->a : &p->b;
-    const int64_t ld = sums_of_a ? p->lda : p->ldb;
+    const emulate_operand *from = sums_of_a ? &p->a : p->b_turned ? &l->summed : &p->b;
+    const int64_t n = l->dbias.n, ld = sums_of_a ? p->lda : p->b_turned ? n : p->ldb;
+    const emulate_map map = { p->k, n, ld, emulate_line(p->math), true };
 
-    for (int64_t i = 0; i < p->k * l->dbias.n; i++) {
-        const double x = from->value[i / l->dbias.n * ld + i % l->dbias.n];
+    for (int64_t i = 0; i < p->k * n; i++) {
+        const double x = from->value[i / n * ld + i % n];
 
-        l->dbias.value[i % l->dbias.n] += x;
-        l->dbias.magnitude[i % l->dbias.n] += fabs(x);
+        l->dbias.value[i % n] += x;
+        l->dbias.magnitude[i % n] += fabs(x);
     }
+    emulate_map_matrix(from, &map, &l->sums);
 }
 
 static void make_layer(layer *l, const net *n, int i, test_random *random)
@@ -45,8 +63,12 @@ static void make_layer(layer *l, const net *n, int i, test_random *random)
                                     .n = n->size[i][1],
                                     .k = n->size[i][2],
                                     .a_turned = true,
+                                    .b_turned = n->math == GX_TILE_TF32,
                                     .math = n->math };
     emulate_make_product(&l->product, random);
+    l->summed = (emulate_operand){ 0 };
+    if (l->product.b_turned)
+        l->summed = turn_back(&l->product, random);
     const size_t bytes = (size_t)(l->product.m * l->product.n) * sizeof(double);
 
     l->gradient = emulate_output(dtype, l->product.m * l->product.n);
@@ -62,6 +84,7 @@ static void drop_layer(layer *l)
 {
     emulate_drop_updated(&l->weight);
     emulate_drop_updated(&l->bias);
+    emulate_drop(&l->summed);
     emulate_drop(&l->gradient);
     emulate_drop(&l->dbias);
     emulate_drop_product(&l->product);
@@ -69,9 +92,8 @@ static void drop_layer(layer *l)
 
 static void launch(const net *n, const layer *layers, const char *what)
 {
-    void *const handed = emulate_handed(n->n_sm);
+    void *const handed = emulate_handed(n->math, n->n_sm);
     gx_wgmma_update update = { .n_layers = n->n_layers,
-                               .sums_of_a = n->sums_of_a,
                                .math = n->math,
                                .gradients = handed };
     gx_ctx ctx = { .cc = 90, .n_sm = n->n_sm };
@@ -83,6 +105,7 @@ static void launch(const net *n, const layer *layers, const char *what)
 
         update.layer[i] = (gx_wgmma_layer){
             .maps = l->product.maps,
+            .sums = l->sums,
             .m = (int)l->product.m,
             .n = (int)l->product.n,
             .k = (int)l->product.k,
@@ -142,13 +165,14 @@ static const net nets[] = {
 
 static void check_all(bool sums_of_a, uint64_t seed)
 {
+    static const gx_tile_math maths[] = { GX_TILE_TF32, GX_TILE_BF16, GX_TILE_F16 };
     test_random random = test_random_start(seed);
-    const size_t times = test_is_short() ? 1 : 4;
+    const size_t times = test_is_short() ? 1 : 2, n_maths = ARRAY_SIZE(maths);
 
-    for (size_t i = 0; i < times * ARRAY_SIZE(nets); i++) {
-        net n = nets[i / times];
+    for (size_t i = 0; i < times * n_maths * ARRAY_SIZE(nets); i++) {
+        net n = nets[i / n_maths / times];
 
-        n.math = test_random_int(&random, 0, 1) ? GX_TILE_BF16 : GX_TILE_F16;
+        n.math = maths[i % n_maths];
         n.sums_of_a = sums_of_a;
         n.is_read = test_random_int(&random, 0, 1);
         n.n_sm = test_random_int(&random, 0, 1) ? 2 : 132;

@@ -183,8 +183,9 @@ static void large_gradients_with_updates_are_taken(void **state)
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 90, 132, NULL },
         { LAYER_UPDATED(264, 1000, 2056, "", "adam: {}, moments: param"), "f16", 90, 132,
           NULL },
-        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "tf32", 90, 132,
-          "only bf16 and f16" },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "tf32", 90, 132, NULL },
+        { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "f32", 90, 132,
+          "only tf32, bf16 and f16" },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 100, 132, "only sm_90" },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 90, 146, "small" },
         { LAYER_UPDATED(56, 1000, 2056, "", ADAMW), "bf16", 90, 132, "small" },
@@ -256,9 +257,9 @@ static void each_is_planned_with_its_workspace(void **state)
         /* Sums of 5 tiles of up to 128 rows. */
         { BACKWARD, "wgmma_fused", "back", true, 5 * 3400 * 4, 2, 2 },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "wgmma_update", "y.bwd.weight", true,
-          0, 2, 1 },
+          0, 3, 1 },
         { LAYER_UPDATED(264, 1000, 2056, ", b.grad, w.grad", ADAMW), "wgmma_update",
-          "y.bwd.weight", true, 0, 2, 1 },
+          "y.bwd.weight", true, 0, 3, 1 },
     };
 
     (void)state;
@@ -271,9 +272,10 @@ static void each_is_planned_with_its_workspace(void **state)
         gx_error err;
 
         assert_string_equal(unit->alternative->name, cases[i].name);
-        assert_int_equal(unit->workspace_bytes,
-                         cases[i].workspace +
-                             (cases[i].hands ? gx_wgmma_handed_bytes(N_SM) : 0));
+        assert_int_equal(
+            unit->workspace_bytes,
+            cases[i].workspace +
+                (cases[i].hands ? gx_wgmma_handed_bytes(GX_TILE_BF16, N_SM) : 0));
         fake_begin();
         assert_ok(planned_run(&of, &err), &err);
         assert_true(fake_calls("cuTensorMapEncodeTiled") >= cases[i].maps);
@@ -289,7 +291,7 @@ static void each_is_planned_with_its_workspace(void **state)
 
 /* Of more layers than one launch has room for. */
 #define DEEP                                                                           \
-    "gexec: 1\nname: m\nprecision: bf16\ndims: {width: 520}\ninputs:\n"                \
+    "gexec: 1\nname: m\nprecision: $P\ndims: {width: 520}\ninputs:\n"                  \
     "  x: {shape: [264, width], init: normal}\n  t: {shape: [264, width], init: "      \
     "normal}\n"                                                                        \
     "ops:\n  - repeat:\n      name: layer\n      count: 9\n      carry: {h: x}\n"      \
@@ -302,23 +304,37 @@ static void each_is_planned_with_its_workspace(void **state)
 
 static void many_layers_take_several_launches(void **state)
 {
+    /* Seven layers are the most of a launch. Of tf32 each has its second operand, 264 x
+     * 520, transposed by a launch of its own. */
+    static const struct {
+        const char *precision;
+        gx_tile_math math;
+        int launches;
+        size_t copies;
+    } cases[] = { { "bf16", GX_TILE_BF16, 2, 0 },
+                  { "tf32", GX_TILE_TF32, 2 + 9, sizeof(float[7][520][264]) } };
+
     (void)state;
     if (!gx_wgmma_is_built())
         skip();
-    test_walk model = test_walk_parse(DEEP, "bf16", GX_TRAIN, 1);
-    planned of = planned_open(model.graph, "wgmma_update", 1);
-    const gx_unit *unit = test_unit_of(of.plan, "layer.0.fc.bwd.weight");
-    gx_error err;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_walk model = test_walk_parse(DEEP, cases[i].precision, GX_TRAIN, 1);
+        planned of = planned_open(model.graph, "wgmma_update", 1);
+        const gx_unit *unit = test_unit_of(of.plan, "layer.0.fc.bwd.weight");
+        gx_error err;
 
-    assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
-    assert_string_equal(unit->alternative->name, "wgmma_update");
-    assert_int_equal(unit->n_nodes, 4 * 9);
-    assert_int_equal(unit->n_launches, 2);
-    fake_begin();
-    assert_ok(planned_run(&of, &err), &err);
-    assert_int_equal(fake_calls("cuTensorMapEncodeTiled") % (2 * 9), 0);
-    planned_close(&of);
-    test_walk_free(&model);
+        assert_int_equal(gx_plan_info_get(of.plan).order, GX_ORDER_DATA_FIRST);
+        assert_string_equal(unit->alternative->name, "wgmma_update");
+        assert_int_equal(unit->n_nodes, 4 * 9);
+        assert_int_equal(unit->n_launches, cases[i].launches);
+        assert_int_equal(unit->workspace_bytes,
+                         gx_wgmma_handed_bytes(cases[i].math, N_SM) + cases[i].copies);
+        fake_begin();
+        assert_ok(planned_run(&of, &err), &err);
+        assert_int_equal(fake_calls("cuTensorMapEncodeTiled") % (3 * 9), 0);
+        planned_close(&of);
+        test_walk_free(&model);
+    }
     assert_int_equal(fake_live(), 0);
 }
 

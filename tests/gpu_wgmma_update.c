@@ -13,7 +13,7 @@
 
 /* Layers of one width, the last without an activation, as many as two launches take. */
 #define DEEP                                                                             \
-    "gexec: 1\nname: m\nprecision: bf16\ndims: {width: 520, rows: 264}\ninputs:\n"       \
+    "gexec: 1\nname: m\nprecision: $P\ndims: {width: 520, rows: 264}\ninputs:\n"         \
     "  x: {shape: [rows, width], init: normal}\n"                                        \
     "  t: {shape: [rows, width], init: normal}\nops:\n  - repeat:\n      name: layer\n"  \
     "      count: 9\n      carry: {h: x}\n      params:\n"                               \
@@ -23,7 +23,7 @@
     "outputs: [loss]\noptimizer: {adamw: {}}\n"
 /* One layer, whose gradients somebody reads or nobody does. */
 #define LAYER(rows, in, out, more)                                                      \
-    "gexec: 1\nname: m\nprecision: bf16\ninputs:\n  x: {shape: [" rows ", " in          \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n  x: {shape: [" rows ", " in            \
     "], init: normal}\n  t: {shape: [" rows ", " out "], init: normal}\nparams:\n"      \
     "  w: {shape: [" in ", " out "], init: he_normal}\n  b: {shape: [" out "]}\nops:\n" \
     "  - {op: gemm, name: y, a: x, b: w, epilogue: {bias: b}}\n"                        \
@@ -61,9 +61,11 @@ static void begin_alike(gpu_program *program, test_walk *truth, test_random *ran
 
 /* A parameter after its first step goes by the sign of its gradient, which is no other's
  * but where the gradient is about 0. */
-static void expect_updated(gpu_program *program, const test_walk *truth, const char *name)
+static void expect_updated(gpu_program *program, const test_walk *truth, const char *name,
+                           bool is_half)
 {
-    const double rate = 1e-3, rounding = 0x1p-8, off = 0.02;
+    const double rate = 1e-3, rounding = is_half ? 0x1p-8 : 0x1p-20;
+    const double off = is_half ? 0.02 : 0.004;
     char first[8], second[8];
 
     snprintf(first, sizeof first, "%s.m", name);
@@ -97,6 +99,8 @@ static void expect_updated(gpu_program *program, const test_walk *truth, const c
         free(got[t]);
 }
 
+static const char *const precisions[] = { "bf16", "tf32" };
+
 /* Of sizes that no tile divides, beside the reference. */
 static void updates_are_right(void **state)
 {
@@ -108,34 +112,38 @@ static void updates_are_right(void **state)
     const test_device *s = *state;
     test_random random = test_random_start(s->seed + 4);
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        test_walk truth = test_walk_parse(texts[i], "bf16", GX_TRAIN, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(precisions) * ARRAY_SIZE(texts); i++) {
+        const char *precision = precisions[i / ARRAY_SIZE(texts)];
+        char *text = test_walk_text(texts[i % ARRAY_SIZE(texts)], precision);
+        test_walk truth = test_walk_parse(text, precision, GX_TRAIN, 1);
+        const bool is_half = strcmp(precision, "bf16") == 0;
         gpu_program program;
 
         truth.exact = true;
-        gpu_open_text(&program, texts[i], &options);
+        gpu_open_text(&program, text, &options);
         assert_int_equal(gx_plan_info_get(program.plan).n_forced, 1);
         begin_alike(&program, &truth, &random);
         gpu_run(&program, i % 2 ? GX_MODE_GRAPH : GX_MODE_EAGER, 1);
         test_walk_step(&truth);
-        expect_updated(&program, &truth, "w");
-        expect_updated(&program, &truth, "b");
+        expect_updated(&program, &truth, "w", is_half);
+        expect_updated(&program, &truth, "b", is_half);
         gpu_close(&program);
         test_walk_free(&truth);
+        free(text);
     }
 }
 
 /* Each layer's moments are those that its ops by themselves leave. */
-static void layers_are_not_mixed_up(void **state)
+static void compare_layers(const char *precision)
 {
     const gpu_options options[] = { { .force = "wgmma_update" }, { .force = "kernel" } };
-    test_walk walk = test_walk_parse(DEEP, "bf16", GX_TRAIN, 1);
+    char *text = test_walk_text(DEEP, precision);
+    test_walk walk = test_walk_parse(text, precision, GX_TRAIN, 1);
     gpu_program programs[2];
     int n_compared = 0;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
-        gpu_open_text(&programs[i], DEEP, &options[i]);
+        gpu_open_text(&programs[i], text, &options[i]);
         gpu_write_input(&programs[i], &walk, "x", 1);
         gpu_write_input(&programs[i], &walk, "t", 1);
         gpu_run(&programs[i], GX_MODE_GRAPH, 2);
@@ -168,6 +176,14 @@ static void layers_are_not_mixed_up(void **state)
     gpu_close(&programs[0]);
     gpu_close(&programs[1]);
     test_walk_free(&walk);
+    free(text);
+}
+
+static void layers_are_not_mixed_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(precisions); i++)
+        compare_layers(precisions[i]);
 }
 
 int main(void)

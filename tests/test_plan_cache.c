@@ -259,10 +259,10 @@ static void a_broken_cache_is_left_aside_with_the_reason_and_replaced(void **sta
     static const char *const broken[] = {
         "{{{",
         "",
-        "gexec_cache: 8\nsites: [1, 2]\n",
+        "gexec_cache: 9\nsites: [1, 2]\n",
         "\xff\xfe",
         "- 1\n",
-        "gexec_cache: 8\ndevice: {name: other}\nsites: {}\nsteps: {}\n",
+        "gexec_cache: 9\ndevice: {name: other}\nsites: {}\nsteps: {}\n",
     };
     char *folder = test_path("broken");
     gx_arena *arena = gx_arena_create();
@@ -299,7 +299,7 @@ static void a_broken_cache_is_left_aside_with_the_reason_and_replaced(void **sta
 /* What an older gexec of the same version has measured is of older kernels. */
 static void a_cache_of_another_format_is_left_aside(void **state)
 {
-    static const char head[] = "gexec_cache: 8";
+    static const char head[] = "gexec_cache: 9";
     char *folder = test_path("format");
     gx_arena *arena = gx_arena_create();
     gx_cache *cache = open_cache(folder, &card);
@@ -319,7 +319,7 @@ static void a_cache_of_another_format_is_left_aside(void **state)
     fputs(text, file);
     fclose(file);
     cache = open_cache(folder, &card);
-    assert_has(gx_cache_note(cache), "not a plan cache of format 8");
+    assert_has(gx_cache_note(cache), "not a plan cache of format 9");
     assert_false(gx_cache_find(cache, "one", &out, arena));
     gx_cache_close(cache);
     gx_arena_free(arena);

@@ -107,9 +107,10 @@ struct box_map {
     const unsigned char *data;
     int64_t columns, rows, pitch; /* the last in bytes */
     int box_columns, box_rows;
+    int bytes;    /* of an element */
+    bool to_tf32; /* rounded as they are copied */
 };
 constexpr uint64_t MARK = 0x656d756c61746564u;
-constexpr int BYTES = 2; /* of an element */
 constexpr uint32_t SWIZZLED = 128;
 static_assert(sizeof(box_map) <= sizeof(CUtensorMap), "");
 
@@ -127,6 +128,12 @@ uint32_t swizzled(uint32_t address)
     return address ^ (address >> 7 & 7) << 4;
 }
 
+/* Ties away from zero. */
+uint32_t rounded_to_tf32(uint32_t bits)
+{
+    return (bits + 0x1000u) & ~0x1fffu;
+}
+
 /* Of a box, which has been asked for and checked. */
 void bring(const box_copy &box)
 {
@@ -138,13 +145,16 @@ void bring(const box_copy &box)
             const int64_t row = (int64_t)box.row + r, column = (int64_t)box.column + c;
             const bool is_there =
                 row >= 0 && row < map.rows && column >= 0 && column < map.columns;
-            uint16_t bits = 0;
+            const size_t bytes = (size_t)map.bytes;
+            uint32_t bits = 0;
 
             if (is_there)
-                memcpy(&bits, map.data + row * map.pitch + column * BYTES, sizeof bits);
+                memcpy(&bits, map.data + row * map.pitch + column * map.bytes, bytes);
+            if (map.to_tf32)
+                bits = rounded_to_tf32(bits);
             memcpy(shared + swizzled(box.address + (uint32_t)r * SWIZZLED +
-                                     (uint32_t)(c * BYTES)),
-                   &bits, sizeof bits);
+                                     (uint32_t)(c * map.bytes)),
+                   &bits, bytes);
         }
     }
 }
@@ -165,7 +175,7 @@ void finish_copy(const box_copy &box)
                      box.barrier);
         return;
     }
-    b->bytes -= box.map.box_rows * box.map.box_columns * BYTES;
+    b->bytes -= box.map.box_rows * (int)SWIZZLED;
     end_phase(*b);
 }
 
@@ -189,8 +199,8 @@ void copy_box(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
         const uint32_t bytes = (uint32_t)box.map.box_rows * SWIZZLED;
 
         /* The first and the last of it, and that the block is there. */
-        shared_memory(address_of_rank(to, each->rank), BYTES);
-        shared_memory(address_of_rank(to + bytes - BYTES, each->rank), BYTES);
+        shared_memory(address_of_rank(to, each->rank), 1);
+        shared_memory(address_of_rank(to + bytes - 1, each->rank), 1);
         barrier_at(address_of_rank(barrier, each->rank), at);
         box.to = each.get();
         copies.push_back(box);
@@ -203,43 +213,56 @@ namespace
 {
 
 constexpr unsigned WARPGROUP = 128;
-constexpr int ROWS = 64, COLUMNS = 256, DEPTH = 16;
+constexpr int ROWS = 64, COLUMNS = 256, MOST_DEEP = 16;
 
 /* Addresses of an operand's elements, by its descriptor. */
 struct operand {
-    uint32_t begin, leading, stride;
+    uint32_t begin, leading, stride, bytes;
     bool along_k;
 
-    operand(uint64_t bits, bool k)
+    operand(uint64_t bits, bool k, int of_element)
         : begin((uint32_t)(bits & 0x3fff) << 4),
           leading((uint32_t)(bits >> 16 & 0x3fff) << 4),
-          stride((uint32_t)(bits >> 32 & 0x3fff) << 4), along_k(k)
+          stride((uint32_t)(bits >> 32 & 0x3fff) << 4), bytes((uint32_t)of_element),
+          along_k(k)
     {
     }
 
     /* Eight lines of 128 bytes are an atom: `stride` bytes from one to the next, and
-     * `leading` from 64 elements of a line to the next 64. */
+     * `leading` from one line to what stands behind it in a row. */
     uint32_t operator()(int outer, int k) const
     {
-        const int line = along_k ? outer : k, in_line = along_k ? k : outer;
+        const int line = along_k ? outer : k;
+        const uint32_t in_line = (uint32_t)(along_k ? k : outer) * bytes;
 
-        return swizzled(begin + (uint32_t)(in_line / 64) * leading +
+        return swizzled(begin + in_line / SWIZZLED * leading +
                         (uint32_t)(line / 8) * stride + (uint32_t)(line % 8) * SWIZZLED +
-                        (uint32_t)(in_line % 64 * BYTES));
+                        in_line % SWIZZLED);
     }
 };
 
-float load(const block &of, uint32_t address, element_of *element)
+float load(const block &of, uint32_t address, const product &any)
 {
-    uint16_t bits;
+    const size_t bytes = (size_t)any.bytes;
+    uint32_t bits = 0;
 
-    if (address + sizeof bits > of.dynamic->bytes) {
+    if (address + bytes > of.dynamic->bytes) {
         keep_message("a product reads at %u of %zu of shared memory", address,
                      of.dynamic->bytes);
         return 0;
     }
-    memcpy(&bits, of.dynamic->data + address, sizeof bits);
-    return element(bits);
+    memcpy(&bits, of.dynamic->data + address, bytes);
+    return any.element(bits);
+}
+
+/* Of thread (w, g, t), see below: rows 16 w + g and eight further at t of k, and then at
+ * t + 4. */
+float in_registers(const std::vector<product *> &parts, int row, int k)
+{
+    const int thread = row / 16 * 32 + row % 8 * 4 + k % 4;
+    const product &of = *parts[(size_t)thread];
+
+    return of.element(of.registers[k / 4 * 2 + row % 16 / 8]);
 }
 
 /* Sums as they are: thread (w, g, t) of the warpgroup, w = thread / 32, g = lane / 4,
@@ -254,20 +277,23 @@ float &sum_at(const std::vector<product *> &parts, int row, int column)
 
 void multiply(const block &of, const std::vector<product *> &parts)
 {
-    static float a[ROWS][DEPTH], b[DEPTH][COLUMNS];
+    static float a[ROWS][MOST_DEEP], b[MOST_DEEP][COLUMNS];
     const product &any = *parts[0];
-    const operand at_a(any.a, any.a_along_k), at_b(any.b, any.b_along_k);
+    const operand at_a(any.a, any.a_along_k, any.bytes);
+    const operand at_b(any.b, any.b_along_k, any.bytes);
+    const int depth = any.bytes == 4 ? 8 : 16;
 
-    for (int k = 0; k < DEPTH; k++) {
+    for (int k = 0; k < depth; k++) {
         for (int i = 0; i < ROWS; i++)
-            a[i][k] = load(of, at_a(i, k), any.element);
+            a[i][k] = any.registers != nullptr ? in_registers(parts, i, k)
+                                               : load(of, at_a(i, k), any);
         for (int j = 0; j < COLUMNS; j++)
-            b[k][j] = load(of, at_b(j, k), any.element);
+            b[k][j] = load(of, at_b(j, k), any);
     }
     for (int i = 0; i < ROWS; i++) {
         float sum[COLUMNS] = {};
 
-        for (int k = 0; k < DEPTH; k++) {
+        for (int k = 0; k < depth; k++) {
             for (int j = 0; j < COLUMNS; j++)
                 sum[j] += a[i][k] * b[k][j];
         }
@@ -410,16 +436,19 @@ extern "C" CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type,
                                    CUtensorMapFloatOOBfill fill)
 {
     using namespace emulate;
-    const bool is_known = (type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ||
-                           type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16) &&
-                          rank == 2 && interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
-                          swizzle == CU_TENSOR_MAP_SWIZZLE_128B &&
-                          fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && steps[0] == 1 &&
-                          steps[1] == 1;
+    const bool is_tf32 = type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    const bool is_half = type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 ||
+                         type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    const int bytes = is_half ? 2 : 4;
+    const bool is_known =
+        (is_half || is_tf32 || type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32) && rank == 2 &&
+        interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
+        swizzle == CU_TENSOR_MAP_SWIZZLE_128B &&
+        fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && steps[0] == 1 && steps[1] == 1;
 
     if (!is_known || (uintptr_t)data % 16 != 0 || strides[0] % 16 != 0 || sizes[0] == 0 ||
         sizes[1] == 0 || sizes[0] > 1ull << 32 || sizes[1] > 1ull << 32 ||
-        box[0] * BYTES != SWIZZLED || box[1] == 0 || box[1] > 256)
+        box[0] * (cuuint32_t)bytes != SWIZZLED || box[1] == 0 || box[1] > 256)
         return CUDA_ERROR_INVALID_VALUE;
     const box_map made = { MARK,
                            static_cast<const unsigned char *>(data),
@@ -427,7 +456,9 @@ extern "C" CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type,
                            (int64_t)sizes[1],
                            (int64_t)strides[0],
                            (int)box[0],
-                           (int)box[1] };
+                           (int)box[1],
+                           bytes,
+                           is_tf32 };
 
     memset(map, 0, sizeof *map);
     memcpy(map, &made, sizeof made);

@@ -184,7 +184,7 @@ inline float tf32_of(uint32_t bits)
 
     memcpy(&x, &bits, sizeof x);
     if ((bits & 0x1fff) != 0 && x == x)
-        fail("an operand of mma.sync is not rounded to tf32: %a", (double)x);
+        fail("an operand of a product is not rounded to tf32: %a", (double)x);
     return x;
 }
 

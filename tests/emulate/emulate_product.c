@@ -11,17 +11,22 @@ CUresult emulate_encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t r
                         CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                         CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill);
 
-/* As gemm_wgmma_cuda.c maps operands. */
-static void map_matrix(const emulate_operand *of, int64_t rows, int64_t columns,
-                       int64_t ld, int box_rows, CUtensorMap *map)
+int emulate_line(gx_tile_math math)
+{
+    return math == GX_TILE_TF32 ? GX_WGMMA_K_TF32 : GX_WGMMA_K;
+}
+
+void emulate_map_matrix(const emulate_operand *of, const emulate_map *as,
+                        CUtensorMap *map)
 {
     const gx_mapped matrix = { .data = of->memory,
                                .dtype = of->dtype,
-                               .rows = rows,
-                               .columns = columns,
-                               .ld = ld,
-                               .box_rows = box_rows,
-                               .box_columns = GX_WGMMA_K };
+                               .rows = as->rows,
+                               .columns = as->columns,
+                               .ld = as->ld,
+                               .box_rows = as->box_rows,
+                               .box_columns = 128 / (int)gx_dtype_bytes(of->dtype),
+                               .to_tf32 = !as->is_summed };
     gx_error err = { 0 };
 
     assert_ok(gx_tensor_map_encode(emulate_encode, &matrix, map, &err), &err);
@@ -53,13 +58,20 @@ void emulate_make_product(emulate_product *p, test_random *random)
     const int64_t b_columns = p->b_turned ? p->k : p->n;
     const gx_dtype dtype = emulate_dtype(p->math);
 
-    p->lda = a_columns + p->wide;
-    p->ldb = b_columns + p->wide;
+    const int64_t vector = 16 / (int64_t)gx_dtype_bytes(dtype); /* rows begin at such */
+
+    p->lda = gx_divide_up(a_columns, vector) * vector + p->wide;
+    p->ldb = gx_divide_up(b_columns, vector) * vector + p->wide;
     p->a = emulate_whole_input(dtype, a_rows * p->lda, random);
     p->b = emulate_whole_input(dtype, b_rows * p->ldb, random);
-    map_matrix(&p->a, a_rows, a_columns, p->lda, p->a_turned ? GX_WGMMA_K : GX_WGMMA_ROWS,
-               &p->maps.a);
-    map_matrix(&p->b, b_rows, b_columns, p->ldb, GX_WGMMA_K, &p->maps.b);
+    const int line = emulate_line(p->math);
+    const emulate_map a = { a_rows, a_columns, p->lda, p->a_turned ? line : GX_WGMMA_ROWS,
+                            false };
+    const emulate_map b = { b_rows, b_columns, p->ldb, p->b_turned ? GX_WGMMA_BOX : line,
+                            false };
+
+    emulate_map_matrix(&p->a, &a, &p->maps.a);
+    emulate_map_matrix(&p->b, &b, &p->maps.b);
     p->value = calloc((size_t)(p->m * p->n), sizeof *p->value);
     p->magnitude = calloc((size_t)(p->m * p->n), sizeof *p->magnitude);
     assert_true(p->value && p->magnitude);
@@ -74,7 +86,7 @@ void emulate_drop_product(emulate_product *p)
     free(p->magnitude);
 }
 
-void *emulate_handed(int n_sm)
+void *emulate_handed(gx_tile_math math, int n_sm)
 {
-    return emulate_alloc(gx_wgmma_handed_bytes(n_sm));
+    return emulate_alloc(gx_wgmma_handed_bytes(math, n_sm));
 }

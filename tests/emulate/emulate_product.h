@@ -18,10 +18,21 @@ typedef struct emulate_product {
     double *value, *magnitude; /* [m, n] */
 } emulate_product;
 
+/* As gemm_wgmma_cuda.c maps an operand: what a box has of it. Rounded to tf32 where that
+ * is the operand's math and it is not to be summed. */
+typedef struct emulate_map {
+    int64_t rows, columns, ld;
+    int box_rows;
+    bool is_summed;
+} emulate_map;
+void emulate_map_matrix(const emulate_operand *of, const emulate_map *as,
+                        CUtensorMap *map);
+int emulate_line(gx_tile_math math);
+
 void emulate_make_product(emulate_product *product, test_random *random);
 void emulate_drop_product(emulate_product *product);
 
 /* Where the kernels keep tiles that they have not finished; of emulate_alloc. */
-void *emulate_handed(int n_sm);
+void *emulate_handed(gx_tile_math math, int n_sm);
 
 #endif

@@ -20,19 +20,21 @@ void copy_box(uint32_t to, const CUtensorMap *map, uint32_t barrier, int column,
               unsigned ranks, site at);
 
 /* Of a thread of a warpgroup: its part of a product of 64 x K by K x N. */
-using element_of = float(uint16_t bits);
+using element_of = float(uint32_t bits);
 struct product {
     float *sum;
     uint64_t a, b; /* as operand_at of wgmma_tile.cuh has them */
     bool adds, a_along_k, b_along_k;
     element_of *element;
-    unsigned group; /* committed with so many before */
+    const uint32_t *registers; /* that have the thread's part of a, or NULL */
+    int bytes;                 /* of an element */
+    unsigned group;            /* committed with so many before */
 };
 void multiply_later(const product &of);
 void commit_products();
 void wait_products(unsigned most_left, site at);
 
-template <typename T> float element_as(uint16_t bits)
+template <typename T> float element_as(uint32_t bits)
 {
     return half_of<T>(bits, 0);
 }
@@ -91,6 +93,11 @@ static inline void gx_load_shared(uint4 &to, uint32_t from)
     memcpy(&to, emulate::shared_memory(from, sizeof to), sizeof to);
 }
 
+static inline void gx_load_shared(uint2 &to, uint32_t from)
+{
+    memcpy(&to, emulate::shared_memory(from, sizeof to), sizeof to);
+}
+
 static inline void gx_copy_box(uint32_t to, const CUtensorMap *map, uint32_t barrier,
                                int column, int row, EMULATE_CALLER)
 {
@@ -125,8 +132,16 @@ template <int N> static inline void gx_take_products(float (&)[N])
 template <typename T, bool A_ALONG_K, bool B_ALONG_K>
 static inline void gx_multiply_64x256(float (&sum)[128], uint64_t a, uint64_t b, int adds)
 {
+    emulate::multiply_later({ sum, a, b, adds != 0, A_ALONG_K, B_ALONG_K,
+                              emulate::element_as<T>, nullptr, 2, 0 });
+}
+
+/* The registers are read when the product is made: they have to be as they were. */
+static inline void gx_multiply_64x256_tf32(float (&sum)[128], const uint32_t (&a)[4],
+                                           uint64_t b, int adds)
+{
     emulate::multiply_later(
-        { sum, a, b, adds != 0, A_ALONG_K, B_ALONG_K, emulate::element_as<T>, 0 });
+        { sum, 0, b, adds != 0, true, true, emulate::tf32_of, a, 4, 0 });
 }
 
 #endif
