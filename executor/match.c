@@ -164,6 +164,16 @@ static gx_tensor operand(const gx_graph *graph, int32_t id)
     return tensor;
 }
 
+/* Nobody would see what the products that read it round away. */
+static bool is_to_tf32(const gx_graph *graph, int32_t id)
+{
+    const gx_value *value = id >= 0 ? &graph->values[id] : NULL;
+
+    return graph->precision == GX_PRECISION_TF32 && value != NULL &&
+           value->kind == GX_VALUE_TEMP && !value->is_output && value->dtype == GX_F32 &&
+           value->n_readers > 0 && value->n_readers == value->n_products;
+}
+
 void gx_match_calls(const gx_graph *graph, int32_t first, int32_t n, gx_call *calls)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -178,6 +188,8 @@ void gx_match_calls(const gx_graph *graph, int32_t first, int32_t n, gx_call *ca
         for (const gx_field *field = node->op->fields; field->name; field++) {
             if (gx_is_tensor_field(field)) {
                 call->arg[n_args] = operand(graph, node->arg[n_args]);
+                if (field->kind == GX_FIELD_OUT && is_to_tf32(graph, node->arg[n_args]))
+                    call->to_tf32 |= UINT32_C(1) << n_args;
                 n_args++;
             } else {
                 call->attr[n_attrs] = node->attr[n_attrs];

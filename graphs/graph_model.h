@@ -80,6 +80,7 @@ typedef struct gx_value {
     const char *index_node;  /* I32: the node that asks for both; NULL: none */
     int32_t producer;        /* node that writes it first, or -1 */
     int32_t n_readers;       /* nodes that read it, counted by the resolver */
+    int32_t n_products;      /* of these gemms that have it for a or b and nothing else */
     gx_pos pos;
 } gx_value;
 

@@ -23,6 +23,12 @@ static inline bool gx_is_steady(const gx_group *group, int call, int arg)
     return group->steady != NULL && group->steady[call * GX_MAX_ARGS + arg];
 }
 
+/* Output `arg` may be stored rounded to tf32. */
+static inline bool gx_is_to_tf32(const gx_call *call, int arg)
+{
+    return (call->to_tf32 >> arg & 1) != 0;
+}
+
 /* The output that one call makes is what another reads. */
 static inline bool gx_feeds(const gx_call *from, int out, const gx_call *to, int in)
 {

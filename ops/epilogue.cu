@@ -24,6 +24,13 @@ __device__ __forceinline__ void scale_and_add(float (&v)[N], const gx_epilogue &
         v[i] = e.scale * v[i] + more[i];
 }
 
+template <int N> __device__ __forceinline__ void round_to_tf32(float (&v)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] = __uint_as_float(gx_tf32(v[i]));
+}
+
 /* MORE: with a factor or a residual, which the plain kernel spends no registers on. */
 template <typename T, int N, int ACT, bool MORE>
 __device__ __forceinline__ void run_epilogue(const gx_epilogue &e)
@@ -55,6 +62,10 @@ __device__ __forceinline__ void run_epilogue(const gx_epilogue &e)
 #pragma unroll
             for (int i = 0; i < N; i++)
                 v[i] = gx_apply_act(ACT, v[i]);
+            if constexpr (std::is_same_v<T, float>) {
+                if (e.to_tf32)
+                    round_to_tf32(v);
+            }
             gx_store_vector(out + at, v);
         }
     }
@@ -83,7 +94,7 @@ __global__ void __launch_bounds__(1024)
     epilogue_bwd_kernel(const __grid_constant__ gx_epilogue_bwd e)
 {
     gx_begin_kernel();
-    extern __shared__ float sums[];
+    GX_DYNAMIC_SHARED(float, sums);
     const T *dy = static_cast<const T *>(e.dy), *saved = static_cast<const T *>(e.saved);
     T *dx = static_cast<T *>(e.dx), *dbias = static_cast<T *>(e.dbias);
     const int64_t row_step = (int64_t)gridDim.y * blockDim.y;
@@ -134,10 +145,10 @@ __global__ void __launch_bounds__(1024)
 template <typename T, int N> const void *forward_instance_of(int act, bool more)
 {
     switch (act) {
-#define FORWARD_CASE(act, name, reads, flops)                                \
-    case GX_ACT_##act:                                                       \
-        return more ? (const void *)epilogue_more_kernel<T, N, GX_ACT_##act> \
-                    : (const void *)epilogue_kernel<T, N, GX_ACT_##act>;
+#define FORWARD_CASE(act, name, reads, flops)                             \
+    case GX_ACT_##act:                                                    \
+        return more ? gx_kernel(epilogue_more_kernel<T, N, GX_ACT_##act>) \
+                    : gx_kernel(epilogue_kernel<T, N, GX_ACT_##act>);
         GX_ACT_LIST(FORWARD_CASE)
 #undef FORWARD_CASE
     default:
@@ -150,7 +161,7 @@ template <typename T, int N> const void *backward_instance_of(int act)
     switch (act) {
 #define BACKWARD_CASE(act, name, reads, flops) \
     case GX_ACT_##act:                         \
-        return (const void *)epilogue_bwd_kernel<T, N, GX_ACT_##act>;
+        return gx_kernel(epilogue_bwd_kernel<T, N, GX_ACT_##act>);
         GX_ACT_LIST(BACKWARD_CASE)
 #undef BACKWARD_CASE
     default:

@@ -37,6 +37,7 @@ static gx_epilogue describe_forward(const gx_group *group)
         .columns = gx_columns(x),
         .dtype = x->dtype,
         .act = (int)gx_act_of(call, GX_EPILOGUE_ACT),
+        .to_tf32 = gx_is_to_tf32(call, GX_EPILOGUE_OUT),
         .x = x->data,
         .bias = gx_data(call, GX_EPILOGUE_BIAS),
         .out = gx_data(call, GX_EPILOGUE_OUT),

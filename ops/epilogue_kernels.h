@@ -14,6 +14,7 @@ typedef struct gx_epilogue {
     gx_dtype dtype;
     bool wide; /* every pointer and row allows 16 bytes at once */
     int act;
+    bool to_tf32; /* f32: out is rounded */
     const void *x, *bias;
     void *out, *pre;
     float scale;

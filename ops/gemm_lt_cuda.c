@@ -266,6 +266,7 @@ static gx_epilogue describe_act(const gx_group *group)
         .columns = gx_columns(out),
         .dtype = out->dtype,
         .act = (int)gx_act_of(call, GX_EPILOGUE_ACT),
+        .to_tf32 = gx_is_to_tf32(call, GX_EPILOGUE_OUT),
         .x = gx_kept_of(group),
         .out = out->data,
         .scale = 1.0f,

@@ -190,6 +190,16 @@ void gx_prune(gx_builder *builder)
             builder->n_order * sizeof *builder->order);
 }
 
+/* The node is a gemm that multiplies the value and does nothing else with it. */
+static bool multiplies(const gx_node *node, int32_t value)
+{
+    bool only = strcmp(node->op->name, "gemm") == 0;
+
+    for (int i = 0; only && i < gx_n_args(node->op); i++)
+        only = node->arg[i] != value || i == GX_GEMM_A || i == GX_GEMM_B;
+    return only;
+}
+
 static void count_readers(gx_graph *graph, const gx_node *node)
 {
     const int n = gx_n_args(node->op);
@@ -200,8 +210,10 @@ static void count_readers(gx_graph *graph, const gx_node *node)
         for (int j = 0; !again && j < i; j++)
             again =
                 node->arg[j] == node->arg[i] && gx_arg_kind(node->op, j) != GX_FIELD_OUT;
-        if (!again)
-            graph->values[node->arg[i]].n_readers++;
+        if (again)
+            continue;
+        graph->values[node->arg[i]].n_readers++;
+        graph->values[node->arg[i]].n_products += multiplies(node, node->arg[i]);
     }
 }
 
@@ -271,6 +283,7 @@ void gx_annotate(gx_graph *graph)
 {
     for (size_t i = 0; i < graph->n_values; i++) {
         graph->values[i].n_readers = 0;
+        graph->values[i].n_products = 0;
         graph->values[i].updated = false;
     }
     for (size_t k = 0; k < graph->n_nodes; k++) {

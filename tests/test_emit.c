@@ -74,6 +74,7 @@ static void compare_values(const gx_graph *a, const gx_graph *b)
         assert_int_equal(v->index_ignored, w->index_ignored);
         assert_int_equal(v->producer, w->producer);
         assert_int_equal(v->n_readers, w->n_readers);
+        assert_int_equal(v->n_products, w->n_products);
     }
 }
 

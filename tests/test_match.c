@@ -1,5 +1,10 @@
 /* Which nodes an alternative may cover. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "epilogue.h"
 #include "support_plan.h"
+#include "support_walk.h"
 
 static const char *const one[] = { "make", NULL };
 static const char *const two[] = { "make", "bend", NULL };
@@ -220,10 +225,58 @@ static void a_key_of_both_runs_knows_its_connections(void **state)
     test_graph_free(t);
 }
 
+/* --- what products alone read --- */
+
+#define TWO(act, more)                                                                   \
+    "gexec: 1\nname: m\nprecision: $P\ninputs:\n  x: {shape: [8, 16], init: normal}\n"   \
+    "  t: {shape: [8, 16], dtype: f32, init: normal}\nparams:\n"                         \
+    "  w: {shape: [16, 16], init: he_normal}\n  v: {shape: [16, 16], init: he_normal}\n" \
+    "ops:\n  - {op: gemm, name: h, a: x, b: w, epilogue: {act: " act "}}\n"              \
+    "  - {op: gemm, name: y, a: h, b: v}\n  - {op: mse, name: loss, x: y, target: t}\n"  \
+    "backward: loss\noutputs: [loss" more "]\noptimizer: {sgd: {lr: 0.1}}\n"
+
+/* Whether the epilogue that makes h may store it as products round it. */
+static bool rounds_h(const char *text, const char *precision)
+{
+    test_walk model = test_walk_parse(text, precision, GX_TRAIN, 1);
+    const gx_graph *graph = model.graph;
+    gx_call *calls = calloc(graph->n_nodes, sizeof *calls);
+    bool rounds = false;
+    int n_found = 0;
+
+    assert_non_null(calls);
+    gx_match_calls(graph, 0, (int32_t)graph->n_nodes, calls);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const bool is_h = strcmp(calls[i].op->name, "epilogue") == 0;
+
+        rounds |= is_h && calls[i].to_tf32 == 1u << GX_EPILOGUE_OUT;
+        /* Neither what is kept for the way back nor any gradient. */
+        assert_true(is_h ? (calls[i].to_tf32 & ~(1u << GX_EPILOGUE_OUT)) == 0
+                         : calls[i].to_tf32 == 0 || precision[0] == 't');
+        n_found += is_h;
+    }
+    assert_int_equal(n_found, 1);
+    free(calls);
+    test_walk_free(&model);
+    return rounds;
+}
+
+static void what_products_alone_read_may_be_rounded(void **state)
+{
+    (void)state;
+    assert_true(rounds_h(TWO("gelu_tanh", ""), "tf32"));
+    assert_false(rounds_h(TWO("gelu_tanh", ""), "f32"));
+    assert_false(rounds_h(TWO("gelu_tanh", ""), "bf16"));
+    /* The caller reads it, or the way back through the activation does. */
+    assert_false(rounds_h(TWO("gelu_tanh", ", h"), "tf32"));
+    assert_false(rounds_h(TWO("relu", ""), "tf32"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_runs_are_taken_whole),
+        cmocka_unit_test(what_products_alone_read_may_be_rounded),
         cmocka_unit_test(a_key_of_both_runs_knows_its_connections),
         cmocka_unit_test_setup_teardown(a_pattern_fits_by_names_in_order, set_up,
                                         tear_down),
