@@ -121,6 +121,7 @@ __device__ __forceinline__ void leave_loss(const gx_wgmma_head &g, double total,
     }
     if (!__shfl_sync(0xffffffffu, is_last, 0))
         return;
+    __syncwarp(); /* what the first lane has seen to be written the others read */
     total = 0.0;
     for (unsigned i = (unsigned)lane; i < n_blocks; i += 32)
         total += __ldcg(g.partial + i);

@@ -10,6 +10,7 @@
 
 #include "launch.h"
 #include "support_gpu.h"
+#include "support_walk.h"
 #include "wgmma.h"
 
 enum {
@@ -263,7 +264,7 @@ static void batches_and_blocks_have_the_bits_of_full_edges(void **state)
 static void large_products_have_the_bits_of_full_edges(void **state)
 {
     static const char text[] =
-        "gexec: 1\nname: large\ndims: {batch: 2048, width: 1040}\nprecision: bf16\n"
+        "gexec: 1\nname: large\ndims: {batch: 2048, width: 1040}\nprecision: $P\n"
         "inputs:\n  x: {shape: [batch, width], init: normal}\n"
         "  t: {shape: [batch, width], dtype: f32, init: normal}\nops:\n  - repeat:\n"
         "      name: layer\n      count: 3\n      carry: {h: x}\n      params:\n"
@@ -272,6 +273,9 @@ static void large_products_have_the_bits_of_full_edges(void **state)
         "        - {op: gemm, name: fc, a: h, b: w, epilogue: {bias: b, act: gelu_tanh}, "
         "out: h}\n  - {op: mse, name: loss, x: h, target: t}\nbackward: loss\n"
         "outputs: [loss]\noptimizer: {adamw: {}}\n";
+    static const struct {
+        const char *precision, *force;
+    } cases[] = { { "bf16", "wgmma_fused,wgmma_update" }, { "tf32", "wgmma_update" } };
 
     (void)state;
     need_delays();
@@ -279,7 +283,12 @@ static void large_products_have_the_bits_of_full_edges(void **state)
         print_message("no kernels for large products\n");
         skip();
     }
-    compare_text("large", text, "wgmma_fused,wgmma_update", FEW);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *filled = test_walk_text(text, cases[i].precision);
+
+        compare_text("large", filled, cases[i].force, FEW);
+        free(filled);
+    }
 }
 
 int main(void)
