@@ -174,6 +174,14 @@ class Program(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1)
             self.assertFalse(os.path.exists(self.path("words")), "ncu ran")
 
+    def test_an_old_log_is_neither_read_nor_lost(self):
+        self.write("kept", "of another run")
+        done = self.model("mnist_mlp", "--ncu", shutil.which("true"), "--log", self.path("kept"))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("true wrote no log", done.stderr)
+        with open(self.path("kept")) as file:
+            self.assertEqual(file.read(), "of another run")
+
     def test_a_result_without_a_place_is_found_before_the_run(self):
         self.write("kept", "kept")
         for flag in ("--json", "--log"):

@@ -122,13 +122,15 @@ def profile(args, folder):
     except OSError:
         raise Failed("gexec run wrote no result") from None
     metrics = chosen_metrics(args.ncu, args.limit)
-    log = args.log or os.path.join(folder, "ncu.csv")
+    log = os.path.join(folder, "ncu.csv")  # a new one: an old --log would be taken for its own
     run([args.ncu, "--csv", "--page", "raw", "--print-units", "base", "--nvtx",
          "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none",
          "--metrics", ",".join(metrics.values()), "--force-overwrite", "--log-file", log,
          *command, "--nsys-window"], args.limit)
     if not os.path.exists(log):
         raise Failed(f"{args.ncu} wrote no log")
+    if args.log:
+        shutil.copyfile(log, args.log)
     return log, environment
 
 
