@@ -164,7 +164,7 @@ static gx_tensor operand(const gx_graph *graph, int32_t id)
     return tensor;
 }
 
-/* Nobody would see what the products that read it round away. */
+/* Products alone read it, which may round it so; and most do, but for ties. */
 static bool is_to_tf32(const gx_graph *graph, int32_t id)
 {
     const gx_value *value = id >= 0 ? &graph->values[id] : NULL;

@@ -72,7 +72,7 @@ static gx_turn turn_operand(gx_lt_product *lt, bool of_b, void *workspace)
         .row_from = *ld,
         .column_to = pitch,
         .element_bytes = (int32_t)gx_dtype_bytes(lt->dtype),
-        .to_tf32 = true,
+        .to_tf32 = true, /* see refuses_turning */
         .from = *data,
         .to = workspace,
     };

@@ -372,7 +372,7 @@ const char *gx_gemm_wgmma_update_refuses(const gx_group *group, const gx_ctx *ct
         const gx_weights_layer *layer = &update.weights.layer[i];
 
         if (layer->m % PER_VECTOR != 0 || layer->n % PER_VECTOR != 0)
-            return "rows that are no multiple of 16 bytes";
+            return "sizes that 8 does not divide";
         multiplications += (double)layer->m * layer->n * layer->k;
         tiles += tiles_of(layer->m, layer->n);
     }

@@ -23,7 +23,7 @@ typedef struct gx_call {
     gx_precision
         precision; /* GX_PRECISION_TF32: products may round f32 operands to tf32 */
     /* a bit of each output that may be stored rounded to tf32: products alone read it,
-     * and they round it so. Bits that stay 0 cost less power to move and to multiply. */
+     * which may round it so. Bits that stay 0 cost less power to move and to multiply. */
     uint32_t to_tf32;
     uint64_t seed; /* of the state */
 } gx_call;

@@ -294,7 +294,7 @@ __device__ __forceinline__ void multiply_tile(float (&sum)[COLUMNS / 2], int k,
 
 /* --- the sums as they are stored --- */
 
-constexpr int WIDE = 8; /* neighbours that a lane finishes at once: 16 bytes */
+constexpr int WIDE = 8; /* neighbours that a lane finishes at once: 16 bytes, or 32 */
 
 /* Of four lanes, each with a pair out of each of four rows of eight, each gets a row: the
  * 4 x 4 pairs are transposed, in two steps. */
@@ -322,8 +322,8 @@ __device__ __forceinline__ void transpose_quad(float (&pair)[4][2], int lane)
 /* Of tf32 a lane reads pairs of rows of `a` from boxes of 32, four rows in each 16 bytes,
  * the swizzle's pieces. Sixteen lanes read at once, at four k each, and would meet in the
  * same banks of shared memory with pieces that differ in less than their highest bit: so
- * 0 and 4 are the first eight lanes' of the first warp of two, 1 and 5 of the next, and
- * then 2 and 6, 3 and 7 of the second warp. */
+ * 0 and 4 are the first sixteen lanes' of the first warp of two, 1 and 5 the other
+ * sixteen's, and 2 and 6, 3 and 7 the second warp's. */
 __device__ __forceinline__ int piece_of_lane()
 {
     const int warp = (int)threadIdx.x % WARPGROUP / 32, g = (int)threadIdx.x % 32 / 4;

@@ -38,7 +38,12 @@ static emulate_operand turn_back(const emulate_product *p, test_random *random)
     return o;
 }
 
-/* Sums of lines of whole numbers are exact too. */
+static double stored(const emulate_operand *o, int64_t i)
+{
+    return o->dtype == GX_F32 ? (double)((const float *)o->memory)[i] : o->value[i];
+}
+
+/* Of what is stored, which of tf32 is not rounded here. */
 static void add_lines(layer *l, bool sums_of_a)
 {
     const emulate_product *p = &l->product;
@@ -47,7 +52,7 @@ static void add_lines(layer *l, bool sums_of_a)
     const emulate_map map = { p->k, n, ld, emulate_line(p->math), true };
 
     for (int64_t i = 0; i < p->k * n; i++) {
-        const double x = from->value[i / n * ld + i % n];
+        const double x = stored(from, i / n * ld + i % n);
 
         l->dbias.value[i % n] += x;
         l->dbias.magnitude[i % n] += fabs(x);

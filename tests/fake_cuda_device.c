@@ -168,7 +168,8 @@ WRAPS(cudaGetDriverEntryPointByVersion);
 WRAPS(cudaGetDriverEntryPoint);
 #endif
 
-/* Looks at what the driver would refuse. Nobody reads a map: no kernel runs. */
+/* Looks at what the driver would refuse. No kernel runs and reads a map: it tells tests
+ * its type, with which it begins. */
 static CUresult simulate_map(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
                              void *data, const cuuint64_t *sizes,
                              const cuuint64_t *strides, const cuuint32_t *box,
@@ -178,7 +179,7 @@ static CUresult simulate_map(CUtensorMap *map, CUtensorMapDataType type, cuuint3
 {
     const int planned = fake_enter("cuTensorMapEncodeTiled");
 
-    (void)type, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+    (void)interleave, (void)swizzle, (void)promotion, (void)fill;
     if (planned != 0)
         return (CUresult)planned;
     if ((uintptr_t)map % 64 != 0 || rank != 2 || (uintptr_t)data % 16 != 0 ||
@@ -189,6 +190,7 @@ static CUresult simulate_map(CUtensorMap *map, CUtensorMapDataType type, cuuint3
             return CUDA_ERROR_INVALID_VALUE;
     }
     memset(map, 0, sizeof *map);
+    memcpy(map, &type, sizeof type);
     return CUDA_SUCCESS;
 }
 

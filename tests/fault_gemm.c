@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "epilogue_kernels.h"
 #include "gemm_cuda.h"
 #include "plan.h"
 #include "support_group.h"
@@ -207,6 +208,62 @@ static void what_is_not_kept_is_not_written_ahead(void **state)
         test_group_open(&g, text, "tf32", "lt_bias", 2);
         assert_int_equal(g.first, 0);
         test_group_refuses(&g, cases[i].why);
+        test_group_close(&g);
+    }
+}
+
+static int n_epilogues, n_rounded;
+
+static void note_epilogue(void **args)
+{
+    n_epilogues++;
+    n_rounded += ((const gx_epilogue *)args[0])->to_tf32;
+}
+
+/* By the kernel alone, and by that behind the library's product. */
+static void what_products_alone_read_is_rounded_where_it_is_made(void **state)
+{
+    static const struct {
+        const char *alternative, *outputs, *precision;
+        int n_nodes;
+        bool is_rounded;
+    } cases[] = {
+        { "kernel", "z, p", "tf32", 1, true },
+        { "lt_bias", "z, p", "tf32", 2, true },
+        { "kernel", "z, p, o", "tf32", 1, false },
+        { "lt_bias", "z, p, o", "tf32", 2, false },
+        { "kernel", "z, p", "f32", 1, false },
+        { "lt_bias", "z, p", "f32", 2, false },
+    };
+
+    (void)state;
+    fake_begin();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        gx_prepared prepared = { .n_algos = 1 };
+        gx_ctx ctx = test_card;
+        gx_error err = { 0 };
+        test_group g;
+        char text[2000];
+
+        snprintf(text, sizeof text,
+                 "%s%s  - {op: gemm, name: last, a: o, b: w, trans_b: true, out: "
+                 "z}\noutputs: [%s]\n",
+                 KEPT_HEAD,
+                 KEPT_PRODUCT("a: x, b: w") KEPT_STEPS("bias: s, act: gelu_tanh, pre: p"),
+                 cases[i].outputs);
+        test_group_open(&g, text, cases[i].precision, cases[i].alternative,
+                        cases[i].n_nodes);
+        test_group_align(&g);
+        ctx.n_sm = 132;
+        assert_ok(g.at->prepare(&g.group, &ctx, &prepared, &err), &err);
+        n_epilogues = n_rounded = 0;
+        fake_on_launch(note_epilogue);
+        assert_ok(g.at->launch(&g.group, &prepared, &ctx, &err), &err);
+        fake_on_launch(NULL);
+        if (g.at->release)
+            g.at->release(&prepared);
+        assert_int_equal(n_epilogues, 1);
+        assert_int_equal(n_rounded, cases[i].is_rounded);
         test_group_close(&g);
     }
 }
@@ -471,6 +528,7 @@ int main(void)
         cmocka_unit_test(alternatives_refuse_what_they_do_not_do),
         cmocka_unit_test(what_is_not_kept_is_not_written_ahead),
         cmocka_unit_test(the_activation_of_what_is_kept_is_a_launch_of_its_own),
+        cmocka_unit_test(what_products_alone_read_is_rounded_where_it_is_made),
         cmocka_unit_test(a_transpose_ahead_is_refused_where_it_cannot_pay),
         cmocka_unit_test(a_copy_of_more_than_1_gib_is_refused),
         cmocka_unit_test(a_transposed_operand_lies_ahead_of_the_librarys_workspace),

@@ -189,8 +189,8 @@ static void large_gradients_with_updates_are_taken(void **state)
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 100, 132, "only sm_90" },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "bf16", 90, 146, "small" },
         { LAYER_UPDATED(56, 1000, 2056, "", ADAMW), "bf16", 90, 132, "small" },
-        { LAYER_UPDATED(264, 1000, 2052, "", ADAMW), "bf16", 90, 132, "16 bytes" },
-        { LAYER_UPDATED(264, 1004, 2056, "", ADAMW), "bf16", 90, 132, "16 bytes" },
+        { LAYER_UPDATED(264, 1000, 2052, "", ADAMW), "bf16", 90, 132, "8 does not" },
+        { LAYER_UPDATED(264, 1004, 2056, "", ADAMW), "tf32", 90, 132, "8 does not" },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW ", moments: f32"), "bf16", 90, 132,
           "differ in type" },
         { LAYER_UPDATED(264, 1000, 2056, "", ADAMW ", master: f32"), "bf16", 90, 132,
@@ -338,6 +338,49 @@ static void many_layers_take_several_launches(void **state)
     assert_int_equal(fake_live(), 0);
 }
 
+/* The second operand's copy goes ahead of the kernel. */
+static CUtensorMapDataType map_types[3];
+static int n_launches;
+
+static void note_types(void **args)
+{
+    const gx_wgmma_update *update = args[0];
+
+    if (++n_launches != 2)
+        return;
+    memcpy(&map_types[0], &update->layer[0].maps.a, sizeof map_types[0]);
+    memcpy(&map_types[1], &update->layer[0].maps.b, sizeof map_types[1]);
+    memcpy(&map_types[2], &update->layer[0].sums, sizeof map_types[2]);
+}
+
+/* The gradient of a bias is a sum of what is there. */
+static void operands_are_rounded_to_tf32_and_sums_are_not(void **state)
+{
+    gx_prepared prepared = { .n_algos = 1 };
+    gx_ctx ctx = test_card;
+    gx_error err = { 0 };
+    test_group g;
+
+    (void)state;
+    if (!gx_wgmma_is_built())
+        skip();
+    fake_begin();
+    test_group_open(&g, LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "tf32", "wgmma_update",
+                    4);
+    test_group_align(&g);
+    assert_ok(g.at->prepare(&g.group, &ctx, &prepared, &err), &err);
+    n_launches = 0;
+    fake_on_launch(note_types);
+    assert_ok(g.at->launch(&g.group, &prepared, &ctx, &err), &err);
+    fake_on_launch(NULL);
+    g.at->release(&prepared);
+    assert_int_equal(n_launches, 2);
+    assert_int_equal(map_types[0], CU_TENSOR_MAP_DATA_TYPE_TFLOAT32);
+    assert_int_equal(map_types[1], CU_TENSOR_MAP_DATA_TYPE_TFLOAT32);
+    assert_int_equal(map_types[2], CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+    test_group_close(&g);
+}
+
 /* --- calls that fail --- */
 
 static void a_map_that_is_refused_is_told_of(void **state)
@@ -385,6 +428,7 @@ int main(void)
         cmocka_unit_test(large_gradients_with_updates_are_taken),
         cmocka_unit_test(each_is_planned_with_its_workspace),
         cmocka_unit_test(many_layers_take_several_launches),
+        cmocka_unit_test(operands_are_rounded_to_tf32_and_sums_are_not),
         cmocka_unit_test(a_map_that_is_refused_is_told_of),
         cmocka_unit_test(a_driver_without_maps_is_told_of),
     };

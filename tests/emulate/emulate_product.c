@@ -32,6 +32,17 @@ void emulate_map_matrix(const emulate_operand *of, const emulate_map *as,
     assert_ok(gx_tensor_map_encode(emulate_encode, &matrix, map, &err), &err);
 }
 
+/* Numbers that only rounding to tf32 makes whole, where that is the math. */
+static void unround(const emulate_operand *o)
+{
+    for (int64_t i = 0; i < o->n; i++) {
+        const float x = (float)(o->value[i] * (1 + 0x1p-13));
+
+        if (o->dtype == GX_F32)
+            memcpy((float *)o->memory + i, &x, sizeof x);
+    }
+}
+
 static void multiply(emulate_product *p)
 {
     const int64_t a_row = p->a_turned ? 1 : p->lda, a_k = p->a_turned ? p->lda : 1;
@@ -64,6 +75,8 @@ void emulate_make_product(emulate_product *p, test_random *random)
     p->ldb = gx_divide_up(b_columns, vector) * vector + p->wide;
     p->a = emulate_whole_input(dtype, a_rows * p->lda, random);
     p->b = emulate_whole_input(dtype, b_rows * p->ldb, random);
+    unround(&p->a);
+    unround(&p->b);
     const int line = emulate_line(p->math);
     const emulate_map a = { a_rows, a_columns, p->lda, p->a_turned ? line : GX_WGMMA_ROWS,
                             false };

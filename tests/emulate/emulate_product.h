@@ -1,5 +1,6 @@
-/* Products by the kernels of large ones, with operands of which every one is exact: what
- * is made of a product need not reckon with its being rounded in between. */
+/* Products by the kernels of large ones, with operands of which every one is exact, of
+ * tf32 once it is rounded: what is made of a product need not reckon with its being
+ * rounded in between. `value` of an operand is what the product has of it. */
 #ifndef EMULATE_PRODUCT_H
 #define EMULATE_PRODUCT_H
 
