@@ -255,6 +255,7 @@ static void what_products_alone_read_is_rounded_where_it_is_made(void **state)
                         cases[i].n_nodes);
         test_group_align(&g);
         ctx.n_sm = 132;
+        ctx.workspace = gx_planned_workspace();
         assert_ok(g.at->prepare(&g.group, &ctx, &prepared, &err), &err);
         n_epilogues = n_rounded = 0;
         fake_on_launch(note_epilogue);

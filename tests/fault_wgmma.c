@@ -368,6 +368,7 @@ static void operands_are_rounded_to_tf32_and_sums_are_not(void **state)
     test_group_open(&g, LAYER_UPDATED(264, 1000, 2056, "", ADAMW), "tf32", "wgmma_update",
                     4);
     test_group_align(&g);
+    ctx.workspace = gx_planned_workspace();
     assert_ok(g.at->prepare(&g.group, &ctx, &prepared, &err), &err);
     n_launches = 0;
     fake_on_launch(note_types);
