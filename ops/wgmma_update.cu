@@ -448,7 +448,7 @@ sum_strip(const gx_wgmma_update &u, const gx_wgmma_layer &layer, int column,
         gx_barrier_wait(shared.is_full(now.stage), now.parity);
         gx_may_delay();
         add_stage<T>(shared.b(now.stage), sum);
-        gx_sync_threads(MULTIPLIERS); /* every warp has read it; of 16 bits one tells so */
+        gx_sync_threads(MULTIPLIERS); /* all have read it; of 16 bits one warp tells so */
         leave_as<T>(shared, now.stage);
         now.advance();
     }
