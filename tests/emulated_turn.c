@@ -77,13 +77,12 @@ static gx_turn turn_of(const matrices *m, const place *from, const place *to)
     return turn;
 }
 
-/* 10 bits behind the point, ties away from zero. */
 static void round_to_tf32(void *at)
 {
     uint32_t bits;
 
     memcpy(&bits, at, sizeof bits);
-    bits = (bits + 0x1000) & ~UINT32_C(0x1fff);
+    bits = emulate_tf32(bits);
     memcpy(at, &bits, sizeof bits);
 }
 

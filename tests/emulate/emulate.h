@@ -52,6 +52,13 @@ void emulate_free(void *memory);
 /* A kernel may read this memory ahead of its wait for the kernels before. */
 void emulate_steady(void *memory, bool is_steady);
 
+/* The bits of a float rounded to tf32: 10 behind the point, ties away from zero. Neither
+ * NaN nor infinite. */
+static inline uint32_t emulate_tf32(uint32_t bits)
+{
+    return (bits + 0x1000) & ~UINT32_C(0x1fff);
+}
+
 /* What the order of blocks and threads is drawn from in the launches that follow. */
 void emulate_seed(uint64_t seed);
 

@@ -128,12 +128,6 @@ uint32_t swizzled(uint32_t address)
     return address ^ (address >> 7 & 7) << 4;
 }
 
-/* Ties away from zero. */
-uint32_t rounded_to_tf32(uint32_t bits)
-{
-    return (bits + 0x1000u) & ~0x1fffu;
-}
-
 /* Of a box, which has been asked for and checked. */
 void bring(const box_copy &box)
 {
@@ -151,7 +145,7 @@ void bring(const box_copy &box)
             if (is_there)
                 memcpy(&bits, map.data + row * map.pitch + column * map.bytes, bytes);
             if (map.to_tf32)
-                bits = rounded_to_tf32(bits);
+                bits = emulate_tf32(bits);
             memcpy(shared + swizzled(box.address + (uint32_t)r * SWIZZLED +
                                      (uint32_t)(c * map.bytes)),
                    &bits, bytes);
